@@ -1,0 +1,1 @@
+"""Attention kernels for grouped-query models on MLX; knows nothing of chat."""
