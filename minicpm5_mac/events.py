@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from minicpm5_mac.messages import ToolCall, TurnIds
+from minicpm5_mac.messages import Role, ToolCall, TurnIds
 
 
 def _snake(name: str) -> str:
@@ -236,6 +236,22 @@ class ReplyEnd(Event, frozen=True):
     detail: str = ""
 
 
+# The conversation -----------------------------------------------------------------------------
+
+
+class MessageSaved(Event, frozen=True):
+    """A message has its place in the stored conversation: whatever happens now, it stays.
+
+    Ids are the store's; parent is the message it answers or follows, None for a first one.
+    For an assistant it comes before the first text, and the text is saved as it streams.
+    """
+
+    conversation: str
+    message: int
+    role: Role
+    parent: int | None
+
+
 AnyEvent = (
     DownloadProgress
     | ModelStage
@@ -255,6 +271,7 @@ AnyEvent = (
     | HistoryShortened
     | ContextFull
     | ReplyEnd
+    | MessageSaved
 )
 
 _decoder = msgspec.json.Decoder(AnyEvent)
