@@ -1,0 +1,182 @@
+"""The configuration file: defaults, mistakes named by line, and the one table of keys."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minicpm5_mac import locations
+from minicpm5_mac.configuration.configuration import DEFAULTS, AppConfiguration, Configuration
+from minicpm5_mac.configuration.keys import KEYS, TABLES
+from minicpm5_mac.configuration.kinds import parse_thinking
+from minicpm5_mac.configuration.reading import load_configuration, parse_configuration
+from minicpm5_mac.configuration.table import markdown_table, shown_as_toml
+from minicpm5_mac.failure import Failure
+from minicpm5_mac.request import Sampling
+
+FULL = """\
+model = "demo"
+system_prompt = "Be brief."
+thinking = 256
+max_tokens = 2048
+context = 8192
+kv_bits = 8
+when_full = "shorten"
+keep_reasoning = false
+[sampling]
+temperature = 1
+top_p = 0.95
+min_p = 0.05
+top_k = 40
+repetition_penalty = 1.1
+seed = 7
+[app]
+theme = "light"
+linear = true
+bell = true
+copy_on_select = true
+[prompts]
+"Code review" = "You review code."
+"""
+
+
+def test_every_key_is_read():
+    configuration, problems = parse_configuration(FULL.encode())
+    assert problems == ()
+    assert configuration == Configuration(
+        model="demo",
+        system_prompt="Be brief.",
+        thinking=256,
+        max_tokens=2048,
+        context=8192,
+        kv_bits=8,
+        when_full="shorten",
+        keep_reasoning=False,
+        sampling=Sampling(1.0, 0.95, 0.05, 40, 1.1, 7),
+        app=AppConfiguration("light", True, True, True),
+        prompts={"Code review": "You review code."},
+    )
+    named = {key.name for key in KEYS}
+    document = tomllib.loads(FULL)
+    written = {name for name in document if name not in TABLES}
+    written |= {f"{table}.{name}" for table in ("sampling", "app") for name in document[table]}
+    assert written == named
+
+
+def test_the_typed_form_has_exactly_the_keys_of_the_table():
+    fields = {field.name for field in dataclasses.fields(Configuration)} - set(TABLES)
+    fields |= {f"sampling.{name}" for name in Sampling.__struct_fields__}
+    fields |= {f"app.{field.name}" for field in dataclasses.fields(AppConfiguration)}
+    assert fields == {key.name for key in KEYS}
+
+
+def test_a_missing_file_means_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv(locations.HOME_VARIABLE, str(tmp_path))
+    assert load_configuration() == DEFAULTS
+    assert DEFAULTS.thinking is None
+    assert DEFAULTS.sampling == Sampling()
+
+
+MISTAKES = {
+    "misspelt key": ('\n# x\nmodle = "demo"\n', 3, ["'modle'", "did you mean 'model'", "kv_bits"]),
+    "key of another table": ("temperature = 1\n", 1, ["'temperature' in [sampling]"]),
+    "top key in a table": ('[app]\nmodel = "demo"\n', 2, ["'model' at the top", "theme"]),
+    "misspelt table": ("[smpling]\ntop_k = 1\n", 1, ["did you mean [sampling]"]),
+    "nothing near": ("zzzz = 1\n", 1, ["unknown key 'zzzz'; keys at the top: model"]),
+    "bad choice": ('kv_bits = 3\nmodel = "x"\n', 1, ["kv_bits", '16, 8, 4 or "auto"', "not 3"]),
+    "true is no number": ("kv_bits = true\n", 1, ["not true"]),
+    "wrong type": ('[app]\n\nlinear = "yes"\n', 3, ["true or false", 'not "yes"']),
+    "out of bounds": ("[sampling]\ntop_p = 1.5\n", 2, ["from 0 to 1", "not 1.5"]),
+    "not a number": ("[sampling]\ntemperature = nan\n", 2, ["from 0 to 5", "not nan"]),
+    "no thinking of that kind": ('thinking = "maybe"\n', 1, ['"on", "off"', 'not "maybe"']),
+    "a value for a table": ("sampling = 3\n", 1, ["write [sampling] on a line of its own"]),
+    "a table for a value": ("[model]\nname = 1\n", 1, ["text in quotes", "a table"]),
+    "empty prompt": ('[prompts]\nA = "a"\nB = ""\n', 3, ["prompts.B"]),
+    "behind a long string": ('system_prompt = """\na\nbell = 1\n"""\nbell = 1\n', 5, ["[app]"]),
+    "a long string itself": ('theme = """\na\n"""\n', 1, ["'theme' in [app]"]),
+    "inline table": ("app = { theme = 'dark', bel = true }\n", 1, ["'bell'"]),
+    "dotted": ("app.theme = 'dark'\napp.linear = 1\n", 2, ["app.linear"]),
+    "syntax": ('model = "demo"\nthinking = \n', 2, ["not TOML"]),
+    "syntax at the end": ("model = [1,\n2\n\n", 2, ["not TOML", "unclosed array"]),
+    "twice": ('model = "a"\nmodel = "b"\n', 2, ["not TOML"]),
+    "Windows lines": ('model = "a"\r\nbell = true\r\n', 2, ["'bell' in [app]"]),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_is_named_with_its_line_and_what_would_be_right(case: str, tmp_path: Path):
+    text, line, words = MISTAKES[case]
+    file = tmp_path / "config.toml"
+    file.write_bytes(text.encode())
+    with pytest.raises(Failure) as raised:
+        load_configuration(file)
+    said = str(raised.value)
+    assert f"  line {line}: " in said
+    assert str(file) in said
+    for word in words:
+        assert word in said
+
+
+def test_all_mistakes_are_named_at_once_in_the_order_of_the_file():
+    _, problems = parse_configuration(b"[app]\nbell = 1\n[sampling]\ntop_k = -1\ntop = 1\n")
+    assert [problem.line for problem in problems] == [2, 4, 5]
+
+
+def test_what_is_right_holds_beside_what_is_wrong():
+    configuration, problems = parse_configuration(b'model = "demo"\nthinking = "x"\n')
+    assert len(problems) == 1
+    assert (configuration.model, configuration.thinking) == ("demo", None)
+
+
+def test_bytes_that_are_no_text_are_named_by_line():
+    _, (problem,) = parse_configuration(b'model = "demo"\nsystem_prompt = "\xff"\n')
+    assert problem.line == 2
+    assert "UTF-8" in problem.text
+
+
+def test_a_folder_in_the_file_s_place_is_a_failure(tmp_path: Path):
+    with pytest.raises(Failure, match="cannot be read"):
+        load_configuration(tmp_path)
+
+
+@pytest.mark.parametrize("data", [b"", FULL.encode()])
+def test_what_is_shown_is_a_file_that_says_the_same(data: bytes):
+    configuration, _ = parse_configuration(data)
+    assert parse_configuration(shown_as_toml(configuration).encode()) == (configuration, ())
+
+
+@given(st.dictionaries(st.text(), st.text().filter(str.strip)))
+def test_any_prompt_survives_being_shown(prompts: dict[str, str]):
+    configuration = dataclasses.replace(DEFAULTS, prompts=prompts)
+    shown = shown_as_toml(configuration).encode()
+    assert parse_configuration(shown) == (configuration, ())
+
+
+@given(st.binary() | st.text().map(str.encode))
+def test_nothing_in_the_file_raises(data: bytes):
+    _, problems = parse_configuration(data)
+    assert all(problem.line >= 1 and problem.text for problem in problems)
+
+
+def test_the_table_for_readers_has_every_key():
+    table = markdown_table()
+    for key in KEYS:
+        assert f"| `{key.name}` | {key.kind.takes} |" in table
+
+
+@pytest.mark.parametrize(
+    ("text", "thinking"), [("on", None), ("OFF", 0), ("0", 0), ("64", 64), (" 1 ", 1)]
+)
+def test_thinking_on_the_command_line(text: str, thinking: int | None):
+    assert parse_thinking(text) == thinking
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "true", "²", "yes"])
+def test_other_words_for_thinking_are_refused(text: str):
+    with pytest.raises(ValueError, match="on, off or a number"):
+        parse_thinking(text)
