@@ -1,0 +1,36 @@
+"""The Markdown that is understood: CommonMark with tables and strikethrough.
+
+Two things are left out, so that a block once finished never changes: link reference definitions
+(one at the end of a reply would change its beginning) and HTML, which is shown as it is written.
+"""
+
+from __future__ import annotations
+
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
+
+_parser = (
+    MarkdownIt("commonmark", {"html": False})
+    .enable(["table", "strikethrough"])
+    .disable(["reference", "html_block", "html_inline"])
+)
+
+
+def parse(source: str) -> list[SyntaxTreeNode]:
+    """The top-level blocks of `source`; a node's `map` is its range of lines."""
+    tokens = _parser.parse(source)
+    return list(SyntaxTreeNode(tokens).children) if tokens else []
+
+
+def parse_inline(source: str) -> SyntaxTreeNode:
+    """An `inline` node of `source`."""
+    return SyntaxTreeNode(_parser.parseInline(source)).children[0]
+
+
+def last_line(node: SyntaxTreeNode) -> int:
+    """The line after the last one of `node` that is not blank (a list's `map` may hold blanks)."""
+    if node.type in ("bullet_list", "ordered_list", "list_item", "blockquote"):
+        if node.children:
+            return last_line(node.children[-1])
+        return node.map[0] + 1 if node.map else 0
+    return node.map[1] if node.map else 0

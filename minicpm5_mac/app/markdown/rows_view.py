@@ -1,0 +1,142 @@
+"""A widget that shows rows: it draws those in sight, whatever their number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual import events
+from textual.content import Content, Span
+from textual.geometry import Size
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.style import Style
+from textual.widget import Widget
+
+from minicpm5_mac.app.markdown.inline import LINK_META
+from minicpm5_mac.app.markdown.lines import Row
+
+# Schemes that a click opens; others that a model may write (file:, javascript:) are only shown.
+_OPENED = ("http://", "https://", "mailto:")
+
+
+class RowsView(Widget):
+    """Any number of rows of text in one widget; the mouse selects, a click opens a link.
+
+    Subclasses say which rows by `rows_at`. A row that changes is another Row object; only rows in
+    sight are ever turned into cells, and they are kept until the look changes.
+    """
+
+    DEFAULT_CSS = Path(__file__).with_name("markdown.tcss").read_text(encoding="utf-8")
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        f"markdown--{name}"
+        for name in [
+            "h1",
+            "h2",
+            "h3",
+            "strong",
+            "em",
+            "strike",
+            "link",
+            "target",
+            "inline-code",
+            "code",
+            "label",
+            "border",
+            "bullet",
+            "quote",
+        ]
+    }
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._named_styles: dict[str, Style] = {}
+
+    def rows_at(self, width: int) -> list[Row]:
+        """All rows at a width in cells."""
+        raise NotImplementedError
+
+    def get_content_width(self, container: Size, viewport: Size) -> int:
+        return container.width
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self.rows_at(width)) if width else 0
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._named_styles = {}
+
+    def render_line(self, y: int) -> Strip:
+        width = self.content_size.width
+        rows = self.rows_at(width) if width else []
+        if y >= len(rows):
+            return Strip.blank(width, self.rich_style)
+        selection = self.text_selection
+        span = selection.get_span(y) if selection else None
+        return self._strip(rows[y], span, width).apply_offsets(0, y)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The selected text: wrapped lines joined again, code without its frame."""
+        parts: list[str] = []
+        for y, row in enumerate(self.rows_at(self.content_size.width)):
+            span = selection.get_span(y)
+            if span is None:
+                continue
+            start, end = span
+            wrapped = row.joint != "\n"
+            if wrapped or row.code is not None:
+                start = max(start, row.body_start)
+            text = row.text[start:] if end == -1 else row.text[start:end]
+            if row.code is None:
+                text = text.rstrip()
+            parts += [row.joint, text] if parts else [text]
+        return "".join(parts), "\n"
+
+    def on_click(self, event: events.Click) -> None:
+        target = event.style.meta.get(LINK_META)
+        if isinstance(target, str) and target.startswith(_OPENED):
+            event.stop()
+            self.app.open_url(target)
+
+    def _strip(self, row: Row, span: tuple[int, int] | None, width: int) -> Strip:
+        look = (self.visual_style, self._named_styles)
+        coloured = row.code is not None and row.code.spans(row.line) is not None
+        if (
+            span is None
+            and row.strip is not None
+            and row.coloured == coloured
+            and row.look is not None
+            and row.look[1] is look[1]
+            and row.look[0] == look[0]
+        ):
+            return row.strip
+        content = row.content()
+        if span is not None:
+            start, end = span
+            end = len(content.plain) if end == -1 else min(end, len(content.plain))
+            if start < end:
+                style = Style.from_styles(self.screen.get_component_styles("screen--selection"))
+                content = content.add_spans([Span(start, end, style)])
+        strip = self._draw(content, row.fill, width)
+        if span is None:
+            row.strip, row.coloured, row.look = strip, coloured, look
+        return strip
+
+    def _draw(self, content: Content, fill: str, width: int) -> Strip:
+        base = self.visual_style
+        segments = [
+            Segment(text, (base + style).rich_style)
+            for text, style in content.render(base, end="", parse_style=self._style)
+            if text
+        ]
+        rest = base + self._style(fill) if fill else base
+        return Strip(segments).adjust_cell_length(width, rest.rich_style)
+
+    def _style(self, name: str | Style) -> Style:
+        if isinstance(name, Style):
+            return name
+        style = self._named_styles.get(name)
+        if style is None:
+            style = self._named_styles[name] = self._get_style(name)
+        return style

@@ -1,0 +1,90 @@
+"""The widget that shows Markdown while it is being written."""
+
+from __future__ import annotations
+
+import time
+
+from minicpm5_mac.app.markdown.document import MarkdownDocument
+from minicpm5_mac.app.markdown.lines import Row
+from minicpm5_mac.app.markdown.rows_view import RowsView
+
+# Rendering at 10 Hz reads as continuous and costs an eighth of rendering at every token.
+_INTERVAL = 0.1
+# Seconds of one turn of the event loop that colouring code may take.
+_SLICE = 0.008
+
+
+class MarkdownStream(RowsView):
+    """Markdown that is appended to. Cheap: text is kept and shown at most ten times a second.
+
+    Use it from the app's thread. It may be filled before it is mounted.
+    """
+
+    def __init__(
+        self, text: str = "", *, id: str | None = None, classes: str | None = None
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self._document = MarkdownDocument()
+        self._pending: list[str] = []
+        self._shown_at = 0.0
+        self._armed = False
+        if text:
+            self._document.append(text)
+            self._document.finish()
+
+    @property
+    def text(self) -> str:
+        """The whole source, as it was appended."""
+        return self._document.text + "".join(self._pending)
+
+    def append(self, text: str) -> None:
+        """Add text at the end; it is seen within a tenth of a second."""
+        if text:
+            self._pending.append(text)
+            self._arm()
+
+    def finish(self) -> None:
+        """Nothing follows: show all there is now."""
+        self._flush()
+        self._document.finish()
+        self._show()
+
+    def code_blocks(self) -> list[tuple[str, str]]:
+        """(language, code) of each code block, in order; the language may be ""."""
+        self._flush()
+        return self._document.code_blocks()
+
+    def rows_at(self, width: int) -> list[Row]:
+        return self._document.rows(width)
+
+    def on_mount(self) -> None:
+        self._arm()
+
+    def _arm(self) -> None:
+        if self._armed or not self.is_running:
+            return
+        if not (self._pending or self._document.unfinished):
+            return
+        self._armed = True
+        wait = max(0.001, self._shown_at + _INTERVAL - time.monotonic())
+        self.set_timer(wait, self._tick)
+
+    def _tick(self) -> None:
+        self._armed = False
+        if self._pending:
+            self._flush()
+            self._show()
+        elif self._document.work(time.monotonic() + _SLICE):
+            self.refresh()
+        self._shown_at = time.monotonic()
+        self._arm()
+
+    def _flush(self) -> None:
+        if self._pending:
+            text, self._pending = "".join(self._pending), []
+            self._document.append(text)
+
+    def _show(self) -> None:
+        if self.is_running:
+            self.refresh(layout=True)
+            self._arm()
