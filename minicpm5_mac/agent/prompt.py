@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minicpm5_mac.agent.settings import SessionSettings, frame_of
+from minicpm5_mac.agent.settings import SessionSettings
 from minicpm5_mac.conversations.records import StoredMessage, as_message
 from minicpm5_mac.messages import Message
 from minicpm5_mac.request import ReplyRequest
@@ -23,14 +23,12 @@ def build_request(
     """Ask for the reply to the last message of `path`, or for more of it (`continue_last`).
 
     Each assistant message brings the ids that were recorded with it, from the last whole record
-    on, and only where they were made in the frame that holds now.
+    on: what came before that one is in it.
     """
-    frame = frame_of(settings, tools)
-    usable = [stored.ids if stored.frame == frame else None for stored in path]
-    start = max((at for at, ids in enumerate(usable) if ids and ids.whole), default=len(path))
+    whole = [at for at, stored in enumerate(path) if stored.ids and stored.ids.whole]
+    start = whole[-1] if whole else len(path)
     messages = [
-        as_message(stored, ids if at >= start else None)
-        for at, (stored, ids) in enumerate(zip(path, usable, strict=True))
+        as_message(stored, stored.ids if at >= start else None) for at, stored in enumerate(path)
     ]
     if settings.system_prompt:
         messages.insert(0, Message("system", settings.system_prompt))

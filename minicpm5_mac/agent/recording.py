@@ -36,7 +36,6 @@ class ReplyRecorder:
         store: ConversationStore,
         conversation: str,
         parent: int | None,
-        frame: str,
         continued: StoredMessage | None = None,
     ) -> None:
         """Below `parent`, a new reply; with `continued`, that reply goes on in its own place."""
@@ -44,7 +43,6 @@ class ReplyRecorder:
         self._messages = store.messages
         self._conversation = conversation
         self._parent = parent
-        self._frame = frame
         self._continued = continued
         self._content = [continued.content] if continued else []
         self._reasoning = [continued.reasoning] if continued else []
@@ -98,7 +96,7 @@ class ReplyRecorder:
             return ()
         try:
             if self._continued is None:
-                message = self._messages.begin_reply(self._conversation, self._parent, self._frame)
+                message = self._messages.begin_reply(self._conversation, self._parent)
             else:
                 message = self._continued.id
                 self._messages.reopen_reply(message)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from minicpm5_mac.agent.prompt import build_request
 from minicpm5_mac.agent.recording import ReplyRecorder
-from minicpm5_mac.agent.settings import SessionSettings, encode_settings, frame_of
+from minicpm5_mac.agent.settings import SessionSettings, encode_settings
 from minicpm5_mac.agent.streaming import stream_reply
 from minicpm5_mac.conversations.records import Attachment, StoredMessage
 from minicpm5_mac.conversations.store import ConversationStore
@@ -137,19 +137,19 @@ class Session:
                 raise Failure("There is no message to reply to yet.")
             yield from self._reply(path, shorten=shorten)
 
-    def continue_reply(self, shorten: bool = False) -> Iterator[Event]:
+    def continue_reply(self) -> Iterator[Event]:
         """Go on with the last reply, which was cut or cancelled, in its own place.
 
         Where the last user message has no reply at all, it gets one.
         """
         path = self.messages()
         if path and path[-1].role == "user":
-            yield from self.regenerate(shorten=shorten)
+            yield from self.regenerate()
             return
         with self._alone():
             if not path or not path[-1].interrupted or path[-1].tool_calls:
                 raise Failure("The last reply is complete: there is nothing to continue.")
-            yield from self._reply(path, shorten=shorten, continued=path[-1])
+            yield from self._reply(path, continued=path[-1])
 
     def cancel(self) -> None:
         """End the running reply; what was said is kept. Nothing happens if none is running."""
@@ -219,7 +219,6 @@ class Session:
             self._store,
             self._conversation,
             parent=continued.parent if continued else path[-1].id,
-            frame=frame_of(self._settings),
             continued=continued,
         )
         try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
+from minicpm5_mac.configuration.configuration import Configuration
 from minicpm5_mac.request import Sampling
 
 
@@ -41,11 +41,14 @@ def decode_settings(stored: bytes) -> SessionSettings | None:
         return None
 
 
-def frame_of(settings: SessionSettings, tools: tuple[dict[str, Any], ...] = ()) -> str:
-    """Names what a prompt holds beside the messages: system prompt, tools, old reasoning or not.
-
-    The ids of a reply are an exact record of its prompt, so they are good only for the frame
-    that they were made in.
-    """
-    frame = (settings.system_prompt, tools, settings.keep_reasoning)
-    return hashlib.sha256(msgspec.json.encode(frame, order="sorted")).hexdigest()[:16]
+def settings_from(configuration: Configuration) -> SessionSettings:
+    """What the user's configuration says of replies."""
+    return SessionSettings(
+        model=configuration.model,
+        system_prompt=configuration.system_prompt,
+        thinking=configuration.thinking,
+        sampling=configuration.sampling,
+        max_tokens=configuration.max_tokens,
+        keep_reasoning=configuration.keep_reasoning,
+        when_full=configuration.when_full,
+    )

@@ -20,7 +20,7 @@ from minicpm5_mac.failure import Failure
 from minicpm5_mac.messages import Role, ToolCall
 
 _COLUMNS = (
-    "messages.id, messages.parent, role, created, state, finish, cause, frame, usage, "
+    "messages.id, messages.parent, role, created, state, finish, cause, usage, "
     "tool_calls, attachments, content, reasoning, ids"
 )
 _PATH = """
@@ -142,7 +142,7 @@ class MessageTree:
             attachments=msgspec.json.encode(attachments) if attachments else None,
         )
 
-    def begin_reply(self, conversation: str, parent: int | None, frame: str = "") -> int:
+    def begin_reply(self, conversation: str, parent: int | None) -> int:
         """Store an empty reply that this process is about to stream; it becomes the head."""
         with self._database.transaction():
             return self._insert(
@@ -152,7 +152,6 @@ class MessageTree:
                 content="",
                 state="streaming",
                 writer=self._claim(),
-                frame=frame,
             )
 
     def reopen_reply(self, message: int) -> None:
@@ -295,7 +294,6 @@ def _message(row: sqlite3.Row, siblings: dict[int | None, tuple[int, ...]]) -> S
         cause=row["cause"],
         usage=_usage.decode(row["usage"]) if row["usage"] else None,
         ids=id_blob.unpack(row["ids"]),
-        frame=row["frame"],
         created=row["created"],
     )
 

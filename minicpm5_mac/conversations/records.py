@@ -44,7 +44,6 @@ class StoredMessage(msgspec.Struct, frozen=True):
     the same parent, itself included, oldest first: its branches.
     state: `streaming` while a living process still writes it.
     finish, cause, usage: as in ReplyEnd, for assistants; cause may also be CRASHED.
-    frame: names what else the prompt held (system prompt, tools): ids are good for it alone.
     """
 
     id: int
@@ -60,7 +59,6 @@ class StoredMessage(msgspec.Struct, frozen=True):
     cause: str = ""
     usage: Usage | None = None
     ids: TurnIds | None = None
-    frame: str = ""
     created: float = 0.0
 
     @property

@@ -37,7 +37,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             writer TEXT,
             finish TEXT,
             cause TEXT NOT NULL DEFAULT '',
-            frame TEXT NOT NULL DEFAULT '',
             usage BLOB,
             tool_calls BLOB,
             attachments BLOB,
