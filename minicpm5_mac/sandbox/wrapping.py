@@ -1,0 +1,73 @@
+"""From a command to the command that runs it inside the sandbox: what a back end returns."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from minicpm5_mac.failure import Failure
+from minicpm5_mac.sandbox.policy import Policy
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Wrapped:
+    """A command line ready to start.
+
+    descriptors: passed to the child and closed in the parent once it started.
+    status: the read end of bubblewrap's status pipe, or None where there is none.
+    environment: of the outermost process; inside, the back end sets its own.
+    finish: called once, after the last process is dead.
+    """
+
+    argv: tuple[str, ...]
+    environment: dict[str, str]
+    descriptors: tuple[int, ...] = ()
+    status: int | None = None
+    finish: Callable[[], None] = _nothing
+
+    def abandon(self) -> None:
+        """Give back everything when the command could not be started."""
+        for descriptor in (*self.descriptors, *(() if self.status is None else (self.status,))):
+            os.close(descriptor)
+        self.finish()
+
+
+class Wrapper(Protocol):
+    """A back end: `policy` translated for `command`, whose run has `tmp` for itself."""
+
+    def __call__(self, policy: Policy, command: Sequence[str], tmp: Path) -> Wrapped: ...
+
+
+def production_wrapper() -> Wrapper:
+    """The back end of this system. Raises Failure where there is none: fail closed."""
+    if sys.platform == "darwin":
+        from minicpm5_mac.sandbox import macos
+
+        return macos.wrap
+    if sys.platform == "linux":
+        from minicpm5_mac.sandbox import linux
+
+        return linux.wrap
+    raise Failure(
+        f"there is no sandbox for {sys.platform}",
+        "Tools run on macOS and Linux only; chat works without them.",
+    )
+
+
+def unconfined(policy: Policy, command: Sequence[str], tmp: Path) -> Wrapped:
+    """No sandbox: only for a user who turned it off, knowingly, for one session.
+
+    Never a fallback. The parent-side limits still hold.
+    """
+    from minicpm5_mac.sandbox.environment import sandbox_environment
+
+    environment = sandbox_environment(tmp, (Path("/"),), ("/usr/bin", "/bin"))
+    return Wrapped(("/usr/bin/env", "-C", str(policy.workspace), *command), environment)
