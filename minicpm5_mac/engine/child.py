@@ -21,6 +21,7 @@ from minicpm5_mac.engine import wire
 from minicpm5_mac.engine.options import EngineOptions
 from minicpm5_mac.engine.signals import Signals
 from minicpm5_mac.events import Event, ModelFailed
+from minicpm5_mac.model import openblas
 from minicpm5_mac.request import ReplyRequest
 
 log = logging.getLogger(__name__)
@@ -98,6 +99,7 @@ def main() -> None:
     threading.Thread(target=inlet.read, daemon=True).start()
     threading.Thread(target=outlet.beat, daemon=True).start()
 
+    openblas.preload()  # before anything imports MLX
     from minicpm5_mac.engine.engine import LocalEngine  # after the threads: it takes seconds
 
     engine: LocalEngine | None = None

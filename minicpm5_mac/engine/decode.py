@@ -54,7 +54,7 @@ class Decode:
         token = self._queued
         self._queued = self._step(token)
         mx.async_eval(self._queued)
-        value = int(token.item())
+        value = _as_int(token)
         self._kv.ids.append(value)
         self._count += 1
         if self._count % CLEAR_EVERY == 0:
@@ -63,14 +63,14 @@ class Decode:
 
     def peek(self) -> int:
         """The queued token, waiting for it. It is not in the cache."""
-        return int(self._queued.item())
+        return _as_int(self._queued)
 
     def redirect(self, ids: Sequence[int]) -> None:
         """Drop the queued token and go on after `ids` instead."""
         self._queued = self._feed(ids)
 
     def _feed(self, ids: Sequence[int]) -> mx.array:
-        queued = self._step(mx.array(ids, dtype=mx.uint32))
+        queued = self._step(mx.array(list(ids), dtype=mx.uint32))
         mx.async_eval(queued)
         self._kv.ids.extend(ids)
         return queued
@@ -88,3 +88,9 @@ class Decode:
             logits = logits + self._bias
         logprobs = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
         return self._sampler(logprobs)
+
+
+def _as_int(token: mx.array) -> int:
+    value = token.item()
+    assert isinstance(value, int)
+    return value

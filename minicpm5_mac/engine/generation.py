@@ -114,7 +114,7 @@ class Generation:
         if end == "cancelled":
             finish = "cancelled"
         elif end == "stop":
-            finish = self._parser.finish
+            finish = self._parser.finish or "truncated"
         yield self._end(finish, end)
 
     def _read_prompt(self) -> Iterator[Event]:

@@ -36,7 +36,7 @@ class Prefill:
         """
         done = 0
         while done < len(ids):
-            part = ids[done : done + self._chunk]
+            part = list(ids[done : done + self._chunk])
             started = time.monotonic()
             # Logits are never evaluated here, so the output projection costs nothing.
             self._model(mx.array(part)[None], cache=kv.layers)

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import jinja2
 from jinja2.ext import Extension
-from jinja2.nodes import CallBlock
+from jinja2.nodes import CallBlock, Node
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from minicpm5_mac.failure import Failure
@@ -27,7 +27,7 @@ class GenerationBlock(Extension):
 
     tags = {"generation"}  # noqa: RUF012 (jinja2 reads this class attribute)
 
-    def parse(self, parser: Any) -> CallBlock:
+    def parse(self, parser: Any) -> Node:
         """Keep the block's body."""
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)

@@ -67,7 +67,7 @@ def load(folder: Path, *, available_memory: int | None = None) -> LoadedModel:
     if device == "cpu":
         notes += _suit_cpu(model, available_memory)
     mx.eval(model.parameters())
-    parameters: list[tuple[str, mx.array]] = tree_flatten(model.parameters())
+    parameters: dict[str, mx.array] = dict(tree_flatten(model.parameters()))
     path = folder / "generation_config.json"
     generation = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return LoadedModel(
@@ -75,7 +75,7 @@ def load(folder: Path, *, available_memory: int | None = None) -> LoadedModel:
         encoder=encoder,
         config=config,
         generation_config=generation,
-        weight_bytes=sum(array.nbytes for _, array in parameters),
+        weight_bytes=sum(array.nbytes for array in parameters.values()),
         kv_bytes_per_token=kv_bytes_per_token(config, 4 if device == "cpu" else 2),
         context_length=int(config.get("max_position_embeddings") or 2048),
         quantization=quantization,
@@ -116,9 +116,11 @@ def _suit_cpu(model: nn.Module, available_memory: int | None) -> list[str]:
         for path, module in list(_quantized(model)):
             _replace(model, path, _dequantized(module))
         model.apply(_to_float32)
-        return ["CPU: float32 weights with OpenBLAS"]
+        return ["On the CPU, with float32 weights and OpenBLAS."]
     model.apply(_to_float32)
-    return ["CPU: float32 scales (install OpenBLAS for a much faster first token)"]
+    if openblas.preload():
+        return ["On the CPU; memory is too small for float32 weights, which would be faster."]
+    return ["On the CPU, without OpenBLAS; `apt install libopenblas0-pthread` makes it faster."]
 
 
 def _to_float32(array: mx.array) -> mx.array:

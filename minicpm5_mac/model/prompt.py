@@ -37,7 +37,7 @@ class PromptEncoder:
     """Encodes conversations for one model.
 
     keeps_reasoning: the template writes the reasoning of old turns (MiniCPM5-2B does, 1B
-    strips it). opens_turns: ids that begin a turn; a reply that writes one has ended.
+    strips it; a model without thinking has none to strip). opens_turns: ids that begin a turn; a reply that writes one has ended.
     """
 
     def __init__(self, tokenizer: Tokenizer, template: ChatTemplate) -> None:
@@ -51,7 +51,7 @@ class PromptEncoder:
                 {"role": "user", "content": "c"},
             ]
         )
-        self.keeps_reasoning = probe in old
+        self.keeps_reasoning = probe in old or not tokenizer.has_thinking
         opener = tokenizer.encode_prompt(
             template.render([{"role": "user", "content": "a"}], add_generation_prompt=True)[
                 len(template.render([{"role": "user", "content": "a"}])) :

@@ -112,10 +112,8 @@ class Tokenizer:
         copy = {**definition, "added_tokens": renamed, "post_processor": None}
         copy["truncation"] = copy["padding"] = None
         encoder = tokenizers.Tokenizer.from_str(json.dumps(copy, ensure_ascii=False))
-        real = {
-            encoder.token_to_id(private): self.control[content]
-            for content, private in self._private.items()
-        }
+        renamed_ids = encoder.get_vocab(with_added_tokens=True)
+        real = {renamed_ids[name]: self.control[text] for text, name in self._private.items()}
         for content, token_id in self.control.items():
             ids = encoder.encode(f"a{content}b {content}", add_special_tokens=False).ids
             if token_id in ids and len(content) > 1:
