@@ -175,9 +175,7 @@ def end_tokens(file: GGUFFile) -> list[int]:
     types = file.get("tokenizer.ggml.token_type", [])
     control = 3  # gguf.TokenType.CONTROL
     turn_ends = [
-        index
-        for index, kind in enumerate(types)
-        if kind == control and tokens[index] in _TURN_ENDS
+        index for index, kind in enumerate(types) if kind == control and tokens[index] in _TURN_ENDS
     ]
     return list(dict.fromkeys(token for token in [*named, *turn_ends] if token is not None))
 
@@ -208,9 +206,7 @@ def _rope_scaling(file: GGUFFile, head_dim: int, context: int) -> dict[str, Any]
     raise _foreign(file, f"it sets llama.rope.scaling.type = {kind!r}")
 
 
-def llama3_factors(
-    head_dim: int, theta: float, factor: float, original_context: int
-) -> np.ndarray:
+def llama3_factors(head_dim: int, theta: float, factor: float, original_context: int) -> np.ndarray:
     """What Llama 3's scaling divides each rotary frequency by: float64 [head_dim / 2].
 
     The formula is that of Llama 3.1's release, with its low and high frequency factors 1 and 4.

@@ -132,7 +132,9 @@ def model_weights(file: GGUFFile, config: dict[str, Any]) -> ModelWeights:
             f"{missing[0]}.",
             "A model split into several files must be merged first (llama-gguf-split --merge).",
         )
-    return ModelWeights(file, config, _compute_dtype(file, names), _quantization(file, names), names)
+    return ModelWeights(
+        file, config, _compute_dtype(file, names), _quantization(file, names), names
+    )
 
 
 def expected_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
