@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from minicpm5_mac import __version__
 from minicpm5_mac.failure import Failure
 
-COMMANDS = ("chat", "models", "parse", "conversations", "bench", "completion")
+COMMANDS = ("chat", "parse", "conversations", "config", "sandbox", "completion")
 
 EXIT_CODES = """\
 exit codes:
@@ -56,3 +56,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        print(f"minicpm5-mac: {_recorded(error)}", file=sys.stderr)
+        return 1
+
+
+def _recorded(error: Exception) -> str:
+    """Put a fault of ours into a log file; words for the user, who should not read a traceback."""
+    import traceback
+
+    from minicpm5_mac import locations
+
+    what = f"something went wrong that should not have: {type(error).__name__}: {error}"
+    try:
+        locations.log_dir().mkdir(parents=True, exist_ok=True)
+        path = locations.log_dir() / "faults.log"
+        with path.open("a", encoding="utf-8") as log:
+            log.write(f"{__version__} {' '.join(sys.argv)}\n{traceback.format_exc()}\n")
+    except OSError:
+        return what
+    return f"{what}\nWhat happened is in {path}; please send it with a report."

@@ -27,26 +27,39 @@ def _lexer(language: str) -> Lexer | None:
 
 
 class CodeText:
-    """A code block: lines are appended while it is open, colours follow by `work`.
+    """A code block: its lines grow while it is open, colours follow by `work`.
 
     language: the first word of the fence's info string, "" where there is none.
+    source: the lines as written; lines: as shown, tabs as spaces.
     """
 
     def __init__(self, language: str = "") -> None:
         self.language = language
+        self.source: list[str] = []
         self.lines: list[str] = []
         self.closed = False
-        self.source: list[str] = []
         self._lexer = _lexer(language) if language else None
         self._spans: list[list[ColourSpan]] = []
         self._job: Iterator[None] | None = None
+        # Lines below this number have the colours of the text they have now.
         self._coloured_to = 0
+        # The lowest line that changed since the job began.
+        self._changed_from = 0
 
-    def append(self, line: str) -> int:
-        """Add a line (without newline), return its number. Tabs are shown as spaces."""
-        self.source.append(line)
-        self.lines.append(line.expandtabs(4))
-        return len(self.lines) - 1
+    def replace(self, start: int, lines: list[str]) -> None:
+        """Let `lines` be the lines from number `start` on."""
+        same = 0
+        for old, new in zip(self.source[start:], lines, strict=False):
+            if old != new:
+                break
+            same += 1
+        first = start + same
+        if first == len(self.source) == start + len(lines):
+            return
+        self.source[first:] = lines[same:]
+        self.lines[first:] = [line.expandtabs(4) for line in lines[same:]]
+        self._coloured_to = min(self._coloured_to, first)
+        self._changed_from = min(self._changed_from, first)
 
     def pieces(self, line: int, width: int) -> list[tuple[int, int]]:
         """The ranges of characters of a line's rows at `width` cells."""
@@ -73,25 +86,25 @@ class CodeText:
         if self._job is not None:
             return True
         grown = len(self.lines) - self._coloured_to
-        if self.closed:
-            return grown > 0
-        return grown > self._coloured_to * _GROWTH
+        return grown > (0 if self.closed else self._coloured_to * _GROWTH)
 
     def work(self, until: float) -> bool:
         """Colour on until `time.monotonic()` reaches `until`; whether any line changed."""
         if not self.unfinished:
             return False
         if self._job is None:
-            self._job = self._colour("\n".join(self.lines), len(self.lines))
+            self._changed_from = len(self.lines)
+            self._job = self._colour("\n".join(self.lines))
         changed = False
         for _ in self._job:
             changed = True
             if time.monotonic() >= until:
                 return changed
         self._job = None
+        self._coloured_to = self._changed_from
         return True
 
-    def _colour(self, text: str, count: int) -> Iterator[None]:
+    def _colour(self, text: str) -> Iterator[None]:
         """Lex `text` and put each line's spans in place, yielding after each token."""
         assert self._lexer is not None
         styles = HighlightTheme.STYLES
@@ -111,7 +124,6 @@ class CodeText:
                 offset += len(part)
             yield
         self._put(number, spans)
-        self._coloured_to = count
 
     def _put(self, number: int, spans: list[ColourSpan]) -> None:
         if number < len(self._spans):

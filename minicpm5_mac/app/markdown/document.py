@@ -5,7 +5,7 @@ from __future__ import annotations
 from minicpm5_mac.app.markdown.layout import lay_out
 from minicpm5_mac.app.markdown.lines import Row
 from minicpm5_mac.app.markdown.parser import parse
-from minicpm5_mac.app.markdown.visible import visible
+from minicpm5_mac.visible_text import visible
 
 
 class MarkdownDocument:

@@ -8,7 +8,7 @@ from markdown_it.tree import SyntaxTreeNode
 from textual.content import Content, Span
 from textual.style import Style
 
-from minicpm5_mac.app.markdown.visible import visible
+from minicpm5_mac.visible_text import visible
 
 _STYLES = {
     "strong": ".markdown--strong",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from markdown_it.tree import SyntaxTreeNode
 from rich.cells import cell_len
 from textual.content import Content
 
 from minicpm5_mac.app.markdown.code import CodeText
+from minicpm5_mac.app.markdown.context import START, Context, Step
 from minicpm5_mac.app.markdown.inline import inline_lines
 from minicpm5_mac.app.markdown.lines import (
     EMPTY,
@@ -25,14 +26,7 @@ from minicpm5_mac.app.markdown.table import Align, Cell, Table, TableRowLine, Ta
 
 _BULLETS = "•◦▪"
 _HEADINGS = {"h1": ".markdown--h1", "h2": ".markdown--h2"}
-
-
-@dataclass
-class Laid:
-    """The lines of some blocks, and the code blocks among them."""
-
-    lines: list[Line] = field(default_factory=list)
-    codes: list[CodeText] = field(default_factory=list)
+_BAR = plain("▌ ", ".markdown--quote")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,103 +41,209 @@ class Prefix:
         """For the blocks after the first one of the same container."""
         return Prefix(self.rest, self.rest, self.depth)
 
-
-def lay_out(blocks: list[SyntaxTreeNode]) -> Laid:
-    """The lines of top-level blocks, a blank one between each two."""
-    laid = Laid()
-    for index, block in enumerate(blocks):
-        if index:
-            laid.lines.append(BlankLine())
-        lay_block(block, Prefix(), laid)
-    return laid
+    def inside(self, mark: Content, indent: Content) -> Prefix:
+        """For the blocks of a container: `mark` on its first row, `indent` on the others."""
+        return Prefix(self.first + mark, self.rest + indent, self.depth)
 
 
-def lay_block(node: SyntaxTreeNode, prefix: Prefix, laid: Laid) -> None:
-    """Append one block's lines to `laid`."""
-    match node.type:
-        case "paragraph" | "heading":
-            _lay_text(node, prefix, laid)
-        case "bullet_list" | "ordered_list":
-            _lay_list(node, prefix, laid)
-        case "blockquote":
-            bar = plain("▌ ", ".markdown--quote")
-            inner = Prefix(prefix.first + bar, prefix.rest + bar, prefix.depth)
-            _lay_children(node, inner, laid)
-        case "fence" | "code_block":
-            _lay_code(node, prefix, laid)
-        case "table":
-            _lay_table(node, prefix, laid)
-        case "hr":
-            laid.lines.append(RuleLine(prefix.first))
-        case _:
-            for line in node.content.split("\n"):
-                laid.lines.append(TextLine(plain(line), prefix.first, prefix.rest))
+@dataclass
+class Layout:
+    """The lines of some blocks, and what was met on the way.
 
-
-def _lay_children(node: SyntaxTreeNode, prefix: Prefix, laid: Laid) -> None:
-    """A container's blocks; an empty row between two only where the source has one.
-
-    Markdown's rule, that one blank line makes the whole list loose, would move what is shown.
+    kept: code blocks of an earlier layout of the same beginning; they are used again in order,
+    so that their colours stay while text is added.
     """
-    end = None
-    for child in node.children:
-        if end is not None and child.map and child.map[0] > end:
-            laid.lines.append(BlankLine(prefix.rest))
-        lay_block(child, prefix, laid)
-        prefix = prefix.below()
-        end = last_line(child)
-    if not node.children:
-        laid.lines.append(TextLine(EMPTY, prefix.first, prefix.rest))
+
+    kept: list[CodeText] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    codes: list[CodeText] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+
+    def blocks(self, nodes: list[SyntaxTreeNode], context: Context = START) -> Layout:
+        """Lay out top-level blocks, an empty row between each two."""
+        for index, node in enumerate(nodes):
+            if index:
+                self.lines.append(BlankLine())
+                self._block(node, Prefix(), None)
+            elif context.path:
+                self._resume(node, Prefix(), context, 0)
+            else:
+                if context.gap:
+                    self.lines.append(BlankLine())
+                self._block(node, Prefix(), context)
+        return self
+
+    def _resume(
+        self, node: SyntaxTreeNode, prefix: Prefix, context: Context, level: int
+    ) -> None:
+        """Enter a container that the context's path names; its first blocks are the stub's."""
+        step = context.path[level]
+        if step.kind == "quote":
+            self._resumed_children(node, prefix.inside(_BAR, _BAR), context, level + 1)
+            return
+        indent = plain(" " * step.width)
+        inner = replace(prefix.inside(indent, indent), depth=prefix.depth + 1)
+        first, *others = node.children
+        self._resumed_children(first, inner, context, level + 1)
+        number = None if step.number is None else step.number + 1
+        self._items(node, others, prefix, number, last_line(first))
+
+    def _resumed_children(
+        self, node: SyntaxTreeNode, prefix: Prefix, context: Context, level: int
+    ) -> None:
+        nodes = node.children
+        end: int | None = None
+        if level < len(context.path):
+            # The way in leads through the last of the stub's blocks of this container.
+            at = 1 if nodes[0].type == "paragraph" else 0
+            self._resume(nodes[at], prefix, context, level)
+        else:
+            at = 1 if context.opener else 0
+            if at < len(nodes):
+                if context.gap:
+                    self.lines.append(BlankLine(prefix.rest))
+                self._block(nodes[at], prefix, context)
+        if at < len(nodes):
+            end = last_line(nodes[at])
+        self._children(nodes[at + 1 :], prefix, end)
+
+    def _children(self, nodes: list[SyntaxTreeNode], prefix: Prefix, end: int | None) -> None:
+        """A container's blocks; an empty row between two only where the source has one.
+
+        Markdown's own rule, that one blank line makes a whole list loose, would move what is
+        shown already.
+        """
+        for node in nodes:
+            if end is not None and node.map and node.map[0] > end:
+                self.lines.append(BlankLine(prefix.rest))
+            self._block(node, prefix, None)
+            prefix = prefix.below()
+            end = last_line(node)
+
+    def _block(self, node: SyntaxTreeNode, prefix: Prefix, context: Context | None) -> None:
+        match node.type:
+            case "paragraph" | "heading":
+                self._text(node, prefix, context)
+            case "bullet_list" | "ordered_list":
+                number = None
+                if node.type == "ordered_list":
+                    number = int(node.attrs.get("start", 1))
+                    if context is not None and context.number is not None:
+                        number = context.number
+                self._items(node, node.children, prefix, number, None)
+            case "blockquote":
+                self._container(node, prefix.inside(_BAR, _BAR))
+            case "fence" | "code_block":
+                self._code(node, prefix, context)
+            case "table":
+                self._table(node, prefix, context)
+            case "hr":
+                self.lines.append(RuleLine(prefix.first))
+            case _:
+                for line in node.content.split("\n"):
+                    self.lines.append(TextLine(plain(line), prefix.first, prefix.rest))
+
+    def _container(self, node: SyntaxTreeNode, prefix: Prefix) -> None:
+        if node.children:
+            self._children(node.children, prefix, None)
+        else:
+            self.lines.append(TextLine(EMPTY, prefix.first, prefix.rest))
+
+    def _items(
+        self,
+        node: SyntaxTreeNode,
+        items: list[SyntaxTreeNode],
+        prefix: Prefix,
+        number: int | None,
+        end: int | None,
+    ) -> None:
+        if end is not None:
+            prefix = prefix.below()
+        for item in items:
+            if end is not None and item.map and item.map[0] > end:
+                self.lines.append(BlankLine(prefix.rest))
+            mark = list_mark(item, number, prefix.depth)
+            indent = plain(" " * cell_len(mark.plain))
+            inner = replace(prefix.inside(mark, indent), depth=prefix.depth + 1)
+            self._container(item, inner)
+            prefix = prefix.below()
+            end = last_line(item)
+            number = None if number is None else number + 1
+
+    def _text(self, node: SyntaxTreeNode, prefix: Prefix, context: Context | None) -> None:
+        within = context.within if context else None
+        style = ""
+        if node.type == "heading" and within is None:
+            style = _HEADINGS.get(node.tag, ".markdown--h3")
+        lines = inline_lines(node.children[0], style=style)
+        if within == "line":
+            lines = lines[1:]
+        elif within == "word":
+            lines[0] = lines[0][2:]
+        first = prefix.first
+        for index, line in enumerate(lines):
+            continues = within == "word" and index == 0
+            self.lines.append(TextLine(line, first, prefix.rest, continues))
+            first = prefix.rest
+        if node.type == "heading" and within is not None:
+            # The line of dashes below a paragraph that is too long to be made a heading of.
+            self.lines.append(RuleLine(prefix.rest))
+
+    def _code(self, node: SyntaxTreeNode, prefix: Prefix, context: Context | None) -> None:
+        words = node.info.split(maxsplit=1) if node.type == "fence" else []
+        content = node.content.removesuffix("\n")
+        lines = content.split("\n") if node.content else []
+        if context is not None and context.within == "code" and context.code is not None:
+            code, start = context.code, context.committed
+        else:
+            code, start = self._code_text(words[0] if words else ""), 0
+            if words or not lines:
+                self.lines.append(LabelLine(words[0] if words else "", prefix.first))
+                prefix = prefix.below()
+        code.replace(start, lines)
+        self.codes.append(code)
+        for number in range(start, len(code.lines)):
+            self.lines.append(CodeLine(code, number, prefix.first))
+            prefix = prefix.below()
+
+    def _code_text(self, language: str) -> CodeText:
+        index = len(self.codes)
+        if index < len(self.kept) and self.kept[index].language == language:
+            return self.kept[index]
+        return CodeText(language)
+
+    def _table(self, node: SyntaxTreeNode, prefix: Prefix, context: Context | None) -> None:
+        within = context.within if context else None
+        rows = [row for part in node.children for row in part.children]
+        if within == "table" and context is not None and context.table is not None:
+            table, rows = context.table, rows[1:]
+        else:
+            table = Table([_align(cell) for cell in rows[0].children])
+        self.tables.append(table)
+        for number, row in enumerate(rows):
+            is_header = number == 0 and within != "table"
+            style = ".markdown--strong" if is_header else ""
+            cells: list[Cell] = [
+                inline_lines(cell.children[0], style=style) for cell in row.children
+            ]
+            if is_header and within == "word":
+                cells[0][0] = cells[0][0][2:]
+            table.measure(cells)
+            self.lines.append(TableRowLine(table, cells, prefix.first))
+            prefix = prefix.below()
+            if is_header:
+                self.lines.append(TableRule(table, prefix.first))
 
 
-def _lay_list(node: SyntaxTreeNode, prefix: Prefix, laid: Laid) -> None:
-    number = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else None
-    end = None
-    for item in node.children:
-        if end is not None and item.map and item.map[0] > end:
-            laid.lines.append(BlankLine(prefix.rest))
-        mark = _BULLETS[min(prefix.depth, 2)] if number is None else f"{number}{item.markup}"
-        bullet = plain(f"{mark} ", ".markdown--bullet")
-        indent = " " * cell_len(bullet.plain)
-        inner = Prefix(prefix.first + bullet, prefix.rest + indent, prefix.depth + 1)
-        _lay_children(item, inner, laid)
-        prefix = prefix.below()
-        end = last_line(item)
-        number = None if number is None else number + 1
+def list_mark(item: SyntaxTreeNode, number: int | None, depth: int) -> Content:
+    """The bullet or number of an item, with the space behind it."""
+    mark = _BULLETS[min(depth, 2)] if number is None else f"{number}{item.markup}"
+    return plain(f"{mark} ", ".markdown--bullet")
 
 
-def _lay_text(node: SyntaxTreeNode, prefix: Prefix, laid: Laid) -> None:
-    style = _HEADINGS.get(node.tag, ".markdown--h3") if node.type == "heading" else ""
-    first = prefix.first
-    for line in inline_lines(node.children[0], style=style):
-        laid.lines.append(TextLine(line, first, prefix.rest))
-        first = prefix.rest
-
-
-def _lay_code(node: SyntaxTreeNode, prefix: Prefix, laid: Laid) -> None:
-    words = node.info.split(maxsplit=1) if node.type == "fence" else []
-    code = CodeText(words[0] if words else "")
-    laid.codes.append(code)
-    if words:
-        laid.lines.append(LabelLine(words[0], prefix.first))
-        prefix = prefix.below()
-    content = node.content.removesuffix("\n")
-    for line in content.split("\n"):
-        laid.lines.append(CodeLine(code, code.append(line), prefix.first))
-        prefix = prefix.below()
-
-
-def _lay_table(node: SyntaxTreeNode, prefix: Prefix, laid: Laid) -> None:
-    rows = [row for part in node.children for row in part.children]
-    table = Table([_align(cell) for cell in rows[0].children])
-    for number, row in enumerate(rows):
-        style = ".markdown--strong" if number == 0 else ""
-        cells: list[Cell] = [inline_lines(cell.children[0], style=style) for cell in row.children]
-        table.measure(cells)
-        laid.lines.append(TableRowLine(table, cells, prefix.first))
-        prefix = prefix.below()
-        if number == 0:
-            laid.lines.append(TableRule(table, prefix.first))
+def step_into(item: SyntaxTreeNode, number: int | None, depth: int) -> Step:
+    """The step of a path that leads into a list's item."""
+    return Step("item", number, cell_len(list_mark(item, number, depth).plain))
 
 
 def _align(cell: SyntaxTreeNode) -> Align:

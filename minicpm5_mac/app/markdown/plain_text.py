@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from minicpm5_mac.app.markdown.lines import Line, Row, TextLine, plain
 from minicpm5_mac.app.markdown.rows_view import RowsView
-from minicpm5_mac.app.markdown.visible import visible
+from minicpm5_mac.visible_text import visible
 
 
 class PlainText(RowsView):

@@ -12,13 +12,13 @@ from textual.widgets import Static
 
 from minicpm5_mac import events
 from minicpm5_mac.app.markdown import MarkdownStream
-from minicpm5_mac.app.markdown.visible import visible
 from minicpm5_mac.app.transcript.entry import Entry
 from minicpm5_mac.app.transcript.following_scroll import FollowingScroll
 from minicpm5_mac.app.transcript.message import CopyRequested, MessageView
 from minicpm5_mac.app.transcript.reasoning_pane import ReasoningPane
 from minicpm5_mac.app.transcript.tool_call_line import ToolCallLine
 from minicpm5_mac.messages import Message, ToolCall
+from minicpm5_mac.visible_text import visible
 
 # Why a reply ended, where the reader would wonder (events.ReplyEnd.cause).
 _ENDS = {

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from minicpm5_mac.app.markdown.lines import Row, TextLine, plain
 from minicpm5_mac.app.markdown.rows_view import RowsView
-from minicpm5_mac.app.markdown.visible import visible
 from minicpm5_mac.events import CallRejected
 from minicpm5_mac.messages import ToolCall
+from minicpm5_mac.visible_text import visible
 
 # The words people read for the parser's reasons (events.RejectReason).
 _REASONS = {
