@@ -1,0 +1,186 @@
+"""The composer with what belongs to it: candidates above it, the attached files, the draft."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.message import Message
+from textual.timer import Timer
+from textual.widgets import Static, TextArea
+
+from minicpm5_mac.app.attachments import files_below, mention_text, mentioned_files
+from minicpm5_mac.app.completion import Candidate, complete, wants_files
+from minicpm5_mac.app.widgets.completion_list import CompletionList
+from minicpm5_mac.app.widgets.composer import Composer
+
+DRAFT_SECONDS = 0.3
+"""After this pause in typing the draft is kept: no more than this is lost by a crash."""
+FILES_SECONDS = 20.0
+"""How long a list of files is good for before the folder is read again."""
+
+
+class ComposerPanel(Vertical):
+    """Coordinates the composer and its list; says when a message is sent or a draft changed."""
+
+    BINDING_GROUP_TITLE = "Composer window"
+    BINDINGS: ClassVar = [
+        Binding("f4", "expand", "Whole window, and back"),
+    ]
+    DEFAULT_CSS = """
+    ComposerPanel {
+        height: auto;
+        &.-expanded { height: 1fr; }
+        & > .attached {
+            display: none;
+            height: auto;
+            margin: 0 3;
+            color: $text-muted;
+            &.-any { display: block; }
+        }
+    }
+    """
+
+    @dataclass
+    class DraftChanged(Message):
+        """The unsent text, some moments after it changed."""
+
+        text: str
+
+    @dataclass
+    class Expanded(Message):
+        """The composer took the window, or gave it back."""
+
+        expanded: bool
+
+    def __init__(self, folder: Path, *, id: str | None = None) -> None:
+        """folder: where `@file` looks."""
+        super().__init__(id=id)
+        self.folder = folder
+        self._files: list[str] = []
+        self._files_read = 0.0
+        self._pause: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        yield CompletionList()
+        yield Static(classes="attached", markup=False)
+        yield Composer()
+
+    @property
+    def composer(self) -> Composer:
+        return self.query_one(Composer)
+
+    def action_expand(self) -> None:
+        expanded = not self.has_class("-expanded")
+        self.set_class(expanded, "-expanded")
+        self.composer.set_class(expanded, "-expanded")
+        self.post_message(self.Expanded(expanded))
+
+    # Completion ---------------------------------------------------------------------------------
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        event.stop()
+        self._offer()
+        if self._pause is not None:
+            self._pause.stop()
+        self._pause = self.set_timer(DRAFT_SECONDS, self._settled)
+
+    def on_text_area_selection_changed(self, event: TextArea.SelectionChanged) -> None:
+        event.stop()
+        if self.composer.completing:
+            self._offer()
+
+    def _offer(self) -> None:
+        composer = self.composer
+        line = composer.line_to_caret
+        if wants_files(line) and time.monotonic() - self._files_read > FILES_SECONDS:
+            self._files_read = time.monotonic()
+            self._read_files()
+        first_line = composer.cursor_location[0] == 0
+        completion = complete(line, first_line, self._files) if composer.has_focus else None
+        composer.completing = completion is not None
+        self.query_one(CompletionList).offer(completion)
+
+    @work(thread=True, exclusive=True, group="files")
+    def _read_files(self) -> None:
+        files = files_below(self.folder)
+        self.app.call_from_thread(self._have_files, files)
+
+    def _have_files(self, files: list[str]) -> None:
+        self._files = files
+        self._offer()
+
+    def on_composer_completion_key(self, event: Composer.CompletionKey) -> None:
+        event.stop()
+        offered = self.query_one(CompletionList)
+        match event.key:
+            case "up":
+                offered.step(-1)
+            case "down":
+                offered.step(1)
+            case "escape":
+                self._close_list()
+            case key:
+                self._take(offered.chosen(), submit=key == "enter")
+
+    def on_completion_list_taken(self, event: CompletionList.Taken) -> None:
+        event.stop()
+        self._take(event.candidate, submit=False)
+
+    def _take(self, candidate: Candidate | None, submit: bool) -> None:
+        offered = self.query_one(CompletionList)
+        if candidate is None or offered.completion is None:
+            return
+        composer = self.composer
+        caret = composer.cursor_location
+        start = offered.completion.start
+        whole = composer.line_to_caret[start:] == candidate.insert.rstrip()
+        self._close_list()
+        if not whole:
+            composer.replace(candidate.insert, (caret[0], start), caret)
+            self._close_list()
+        # Enter on a command that needs nothing more runs it; on anything else it only fills in.
+        command = start == 0 and candidate.insert.startswith("/")
+        if submit and command and (whole or not candidate.insert.endswith(" ")):
+            composer.post_message(Composer.Submitted(composer.text))
+
+    def _close_list(self) -> None:
+        self.composer.completing = False
+        self.query_one(CompletionList).offer(None)
+
+    # Draft and attachments ----------------------------------------------------------------------
+
+    def _settled(self) -> None:
+        text = self.composer.text
+        self.post_message(self.DraftChanged(text))
+        self._find_attached(text)
+
+    @work(thread=True, exclusive=True, group="attached")
+    def _find_attached(self, text: str) -> None:
+        shown = []
+        for path in mentioned_files(text, self.folder) if "@" in text else []:
+            try:
+                size = (self.folder / Path(path).expanduser()).stat().st_size
+            except OSError:
+                continue
+            shown.append(f"{mention_text(path)} {_size(size)}")
+        self.app.call_from_thread(self._show_attached, shown)
+
+    def _show_attached(self, shown: list[str]) -> None:
+        strip = self.query_one(".attached", Static)
+        strip.set_class(bool(shown), "-any")
+        strip.update("attached: " + "  ".join(shown))
+
+
+def _size(count: int) -> str:
+    for unit in ("bytes", "KB", "MB"):
+        if count < 1000 or unit == "MB":
+            return f"{count:.0f} {unit}"
+        count = round(count / 1000)
+    return ""
