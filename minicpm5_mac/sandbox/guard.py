@@ -94,12 +94,12 @@ def _end(watched: dict[int, Path]) -> None:
     from minicpm5_mac.sandbox.process_tree import ProcessTree
     from minicpm5_mac.sandbox.run_folder import remove_run_folder
 
-    for pid in watched:
+    for pid, tmp in watched.items():
         ProcessTree(pid).kill()
         if sys.platform == "darwin":
             from minicpm5_mac.sandbox import macos_survivors
 
-            macos_survivors.kill(pid)
+            macos_survivors.kill(tmp)
     for tmp in watched.values():
         remove_run_folder(tmp)
     if sys.platform == "linux":

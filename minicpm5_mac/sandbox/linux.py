@@ -60,7 +60,7 @@ NEVER_SEARCHED = {"node_modules", "__pycache__", "target", "build", "dist", "ven
 
 def wrap(policy: Policy, command: Sequence[str], tmp: Path) -> Wrapped:
     """`command` under bubblewrap. Raises Failure when it cannot be confined."""
-    bwrap = _bwrap()
+    bwrap = bubblewrap()
     machine = platform.machine()
     if machine not in ARCHITECTURES:
         raise Failure(
@@ -228,7 +228,11 @@ def _hold(pins: Sequence[Path]) -> Placeholders:
 def _between(path: Path, roots: Sequence[Path]) -> list[Path]:
     """The folders above `path` and strictly inside the root that contains it, shallow first."""
     root = next(root for root in roots if path.is_relative_to(root))
-    return [parent for parent in reversed(path.parents) if parent != root and parent.is_relative_to(root)]
+    return [
+        parent
+        for parent in reversed(path.parents)
+        if parent != root and parent.is_relative_to(root)
+    ]
 
 
 def _accounts(tmp: Path) -> tuple[bytes, bytes]:
@@ -250,7 +254,8 @@ def _readable(data: bytes) -> int:
     return read
 
 
-def _bwrap() -> str:
+def bubblewrap() -> str:
+    """The path of bwrap. Raises Failure with how to install it."""
     found = shutil.which("bwrap", path=BWRAP_PATH)
     if found is None:
         raise Failure("bubblewrap (bwrap) is not installed, so tools are off", INSTALL_ADVICE)

@@ -55,8 +55,7 @@ class KeptOutput:
         if not self.omitted:
             return plain_text(self.head + self.tail)
         return (
-            f"{plain_text(self.head)}\n[… {self.omitted} bytes left out …]\n"
-            f"{plain_text(self.tail)}"
+            f"{plain_text(self.head)}\n[… {self.omitted} bytes left out …]\n{plain_text(self.tail)}"
         )
 
 

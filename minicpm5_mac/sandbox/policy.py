@@ -193,13 +193,12 @@ def _granted(path: Path, what: str) -> Path:
 
 
 def _check_writable(root: Path) -> None:
-    for part in root.parts:
-        if is_protected(part):
-            raise Failure(
-                f"{root} lies inside {part}, which tools never write",
-                "Choose a folder outside of it, or grant it for reading.",
-                exit_code=2,
-            )
+    if is_protected(str(root)):
+        raise Failure(
+            f"{root} lies inside a folder that tools never write (as .git, .vscode)",
+            "Choose a folder outside of it, or grant it for reading.",
+            exit_code=2,
+        )
     for folder in NEVER_WRITTEN:
         if root.is_relative_to(folder):
             raise Failure(

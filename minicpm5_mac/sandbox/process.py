@@ -138,7 +138,7 @@ class RunningCommand:
             try:
                 with guard.watching(process.pid, tmp):
                     self._started.set()
-                    self._ended = _Supervision(self, process, wrapped.status).until_dead()
+                    self._ended = _Supervision(self, process, wrapped.status, tmp).until_dead()
             finally:
                 wrapped.finish()
         except BaseException as error:
@@ -177,8 +177,13 @@ class _Supervision:
     """The life of one process, as its thread sees it."""
 
     def __init__(
-        self, command: RunningCommand, process: subprocess.Popen[bytes], status: int | None
+        self,
+        command: RunningCommand,
+        process: subprocess.Popen[bytes],
+        status: int | None,
+        tmp: Path,
     ) -> None:
+        self._tmp = tmp
         self._policy = command._policy
         self._on_output = command._on_output
         self._process = process
@@ -286,7 +291,7 @@ class _Supervision:
         if sys.platform == "darwin":
             from minicpm5_mac.sandbox import macos_survivors
 
-            macos_survivors.kill(self._process.pid)
+            macos_survivors.kill(self._tmp)
         self._process.wait()
         until = time.monotonic() + DRAIN_SECONDS
         while self._open_streams and time.monotonic() < until:

@@ -16,10 +16,8 @@ import sys
 try:
     from _json import encode_basestring_ascii, make_encoder, make_scanner
 except ImportError:
-    import json
-
-    read_json = json.loads
-    write_json = json.dumps
+    from json import dumps as write_json  # pyright: ignore[reportAssignmentType]
+    from json import loads as read_json  # pyright: ignore[reportAssignmentType]
 else:
 
     class _Reading:
@@ -33,10 +31,10 @@ else:
         parse_constant = float
         memo: dict = {}  # noqa: RUF012
 
-    def read_json(text: str) -> dict:
-        return make_scanner(_Reading)(text, 0)[0]
+    def read_json(text: str) -> dict:  # type: ignore[no-redef]
+        return make_scanner(_Reading)(text, 0)[0]  # type: ignore[arg-type]
 
-    def write_json(value: object) -> str:
+    def write_json(value: object) -> str:  # type: ignore[no-redef]
         def refuse(other: object) -> None:
             raise TypeError(f"a tool cannot return a {type(other).__name__}")
 

@@ -70,4 +70,5 @@ def unconfined(policy: Policy, command: Sequence[str], tmp: Path) -> Wrapped:
     from minicpm5_mac.sandbox.environment import sandbox_environment
 
     environment = sandbox_environment(tmp, (Path("/"),), ("/usr/bin", "/bin"))
-    return Wrapped(("/usr/bin/env", "-C", str(policy.workspace), *command), environment)
+    start = ("/bin/sh", "-c", 'cd "$0" && exec "$@"', str(policy.workspace))
+    return Wrapped((*start, *command), environment)
