@@ -1,0 +1,211 @@
+"""Preprocessed Metal text as C++: what macros alone cannot say.
+
+The text keeps its lines, so that compiler messages and faults point into the `.metal` file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_TOKEN = re.compile(
+    r"""
+    (?P<marker>^\#[^\n]*)
+  | (?P<string>"(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*')
+  | (?P<number>(?:0[xX][\da-fA-F']*(?:\.[\da-fA-F]*)?(?:[pP][+-]?\d+)?
+      | (?:\d[\d']*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[A-Za-z_]*)
+  | (?P<name>[A-Za-z_]\w*)
+  | (?P<space>\s+)
+  | (?P<other>.)
+    """,
+    re.MULTILINE | re.VERBOSE | re.DOTALL,
+)
+_DECIMAL_FLOAT = re.compile(r"(?:\d[\d']*\.\d*|\.\d+)(?:[eE][+-]?\d+)?$|\d[\d']*[eE][+-]?\d+$")
+_FUNCTION_CONSTANT = re.compile(
+    r"(?P<type>\b\w+)\s+(?P<name>\w+)\s*\[\[\s*function_constant\(\s*(?P<index>\d+)\s*\)\s*\]\]\s*;"
+)
+_OPENING = {"(": ")", "[": "]", "{": "}"}
+_CLOSING = set(_OPENING.values())
+
+
+@dataclass(frozen=True)
+class Token:
+    """A piece of the text; `kind` is the name of its group in the tokenizer's pattern."""
+
+    kind: str
+    text: str
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The text as tokens, which joined give it back."""
+    return [Token(m.lastgroup or "other", m.group()) for m in _TOKEN.finditer(text)]
+
+
+def as_cpp(text: str, function_constants: Mapping[int, bool | int | float]) -> str:
+    """Preprocessed Metal text as C++ for the emulator.
+
+    Variables declared `threadgroup` become references into the emulated threadgroup's memory, other
+    uses of the word are dropped; literals like 1.0 become float, as Metal has no double; function
+    constants become constants of the given values, by index.
+    """
+    text = _FUNCTION_CONSTANT.sub(lambda m: _function_constant(m, function_constants), text)
+    tokens = tokens_of(text)
+    out: list[str] = []
+    variables = 0
+    before = ";"
+    i = 0
+    while i < len(tokens):
+        token = tokens[i]
+        if token.kind == "number" and _DECIMAL_FLOAT.match(token.text):
+            out.append(token.text + "f")
+        elif token.kind == "name" and token.text == "threadgroup":
+            declaration = _declaration(tokens, i) if before in ";{}" else None
+            if declaration is not None:
+                end, base, declarators, lines = declaration
+                for name, dimensions in declarators:
+                    variables += 1
+                    out.append(
+                        f"typedef {base} emulated_type_{variables}{dimensions}; "
+                        f"auto& {name} = ::emulated_threadgroup_variable<{variables}, "
+                        f'emulated_type_{variables}>("{name}");'
+                    )
+                out.append("\n" * lines)
+                i = end + 1
+                before = ";"
+                continue
+        else:
+            out.append(token.text)
+        if token.kind not in ("space", "marker"):
+            before = token.text
+        i += 1
+    return "".join(out)
+
+
+def _function_constant(match: re.Match[str], values: Mapping[int, bool | int | float]) -> str:
+    kind, name, index = match["type"], match["name"], int(match["index"])
+    lines = "\n" * match.group().count("\n")
+    if index not in values:
+        # Fails by its name when the kernel is linked, if the kernel uses it.
+        return f"extern const {kind} {name};{lines}"
+    value = values[index]
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"static constexpr {kind} {name} = {text};{lines}"
+
+
+def _declaration(
+    tokens: list[Token], start: int
+) -> tuple[int, str, list[tuple[str, str]], int] | None:
+    """The variables that a statement beginning with `threadgroup` declares, or None if it declares
+    a pointer, a reference or a function: end index, type, (name, dimensions) each, line breaks."""
+    depth = angle = 0
+    lines = 0
+    current: list[str] = []
+    pieces: list[list[str]] = []
+    previous = ""
+    for i in range(start + 1, len(tokens)):
+        token = tokens[i]
+        text = token.text
+        lines += text.count("\n")
+        if token.kind == "marker":
+            continue
+        if token.kind == "other":
+            if text in _OPENING:
+                if depth == 0 and angle == 0 and text in "({":
+                    return None
+                depth += 1
+            elif text in _CLOSING:
+                depth -= 1
+                if depth < 0:
+                    return None
+            elif depth == 0 and text == "<" and previous.isidentifier():
+                angle += 1
+            elif depth == 0 and text == ">" and angle:
+                angle -= 1
+            elif depth == 0 and angle == 0:
+                if text in "*&=":
+                    return None
+                if text in ",;":
+                    pieces.append(current)
+                    current = []
+                    if text == ";":
+                        return _declared(i, pieces, lines)
+                    continue
+        if token.kind != "space":
+            previous = text
+        current.append(" " if token.kind == "space" else text)
+    return None
+
+
+def _declared(
+    end: int, pieces: list[list[str]], lines: int
+) -> tuple[int, str, list[tuple[str, str]], int] | None:
+    declarators: list[tuple[str, str]] = []
+    base = ""
+    for number, piece in enumerate(pieces):
+        words = [word for word in piece if word.strip()]
+        # The name is the last word before the dimensions.
+        cut = len(words)
+        while cut and words[cut - 1] == "]":
+            depth = 0
+            while cut:
+                cut -= 1
+                depth += {"]": 1, "[": -1}.get(words[cut], 0)
+                if depth == 0:
+                    break
+        if cut == 0 or not words[cut - 1].isidentifier():
+            return None
+        if number == 0:
+            base = " ".join(words[: cut - 1])
+        declarators.append((words[cut - 1], " ".join(words[cut:])))
+    return (end, base, declarators, lines) if base else None
+
+
+@dataclass(frozen=True)
+class Binding:
+    """What Metal passes as one parameter of a kernel: buffer `index`, or a thread's attribute."""
+
+    index: int | None
+    attribute: str | None
+
+
+_BUFFER = re.compile(r"\[\[\s*buffer\(\s*(\d+)\s*\)")
+_ATTRIBUTE = re.compile(r"\[\[\s*(\w+)\s*\]\]")
+
+
+def bindings_of(text: str, kernel: str) -> list[Binding]:
+    """The parameters of a kernel in preprocessed text, in order.
+
+    Raises KeyError if there is no kernel of this name, ValueError for a parameter without a buffer
+    index or attribute.
+    """
+    for match in re.finditer(rf"\bvoid\s+{re.escape(kernel)}\s*\(", text):
+        parameters, end = _parameters(text, match.end())
+        if text[end:].lstrip().startswith("{"):
+            return [_binding(kernel, p) for p in parameters]
+    raise KeyError(kernel)
+
+
+def _parameters(text: str, start: int) -> tuple[list[str], int]:
+    depth, piece, pieces = 0, start, []
+    for i in range(start, len(text)):
+        c = text[i]
+        if c in "([<{":
+            depth += 1
+        elif c in "]>}" or (c == ")" and depth):
+            depth -= 1
+        elif c == "," and depth == 0:
+            pieces.append(text[piece:i])
+            piece = i + 1
+        elif c == ")":
+            pieces.append(text[piece:i])
+            return pieces, i + 1
+    raise ValueError("a parameter list without an end")
+
+
+def _binding(kernel: str, parameter: str) -> Binding:
+    if found := _BUFFER.search(parameter):
+        return Binding(int(found[1]), None)
+    if found := _ATTRIBUTE.search(parameter):
+        return Binding(None, found[1])
+    raise ValueError(f"parameter {parameter.strip()!r} of kernel {kernel} is not bound to a buffer")
