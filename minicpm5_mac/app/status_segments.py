@@ -93,7 +93,7 @@ def context(view: StatusView) -> Segment | None:
     filled = round(share * GAUGE_CELLS)
     if usage.context_used and not filled:
         filled = 1
-    gauge = "▰" * filled + "▱" * (GAUGE_CELLS - filled)
+    gauge = "█" * filled + "░" * (GAUGE_CELLS - filled)
     tone: Tone = "warning" if share >= NEARLY_FULL else "muted"
     return Segment(f"context {gauge} {_percent(share)} of {_count(limit)}", tone, rank=1)
 

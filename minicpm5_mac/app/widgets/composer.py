@@ -46,6 +46,7 @@ class Composer(TextArea):
         margin: 0 1;
         padding: 0 1;
         border: round $border-blurred;
+        border-title-color: $text-muted;
         background: $background;
         scrollbar-size-vertical: 1;
         &:focus { border: round $primary; }
@@ -165,7 +166,6 @@ class Composer(TextArea):
             self.focus()
 
     async def _on_key(self, event: events.Key) -> None:
-        # Enter and its variants are bindings here; the base class would insert a line end.
+        # Enter is a binding here; Textual would call the base class too, which inserts a line end.
         if event.key == "enter":
-            return
-        await super()._on_key(event)
+            event.prevent_default()
