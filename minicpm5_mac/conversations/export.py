@@ -23,13 +23,13 @@ Fields may be added within a version; none is removed or changes its meaning.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from minicpm5_mac.conversations.fences import closed_fences, fenced
 from minicpm5_mac.conversations.records import (
     CRASHED,
     Conversation,
@@ -42,7 +42,6 @@ FORMAT = "minicpm5-mac.conversation"
 VERSION = 1
 
 _SPEAKERS = {"user": "You", "assistant": "Assistant", "tool": "Tool result", "system": "System"}
-_FENCE = re.compile(r"^ {0,3}(`{3,}(?=[^`]*$)|~{3,})", re.MULTILINE)
 
 
 def export_json(store: ConversationStore, conversation: str) -> str:
@@ -86,28 +85,14 @@ def to_markdown(
             parts.append(f"<details>\n<summary>Reasoning</summary>\n\n{inner}\n\n</details>")
         text = with_attachments(message.content, message.attachments)
         if text:
-            parts.append(_fenced(text) if message.role == "tool" else closed_fences(text))
+            parts.append(fenced(text) if message.role == "tool" else closed_fences(text))
         parts += [
-            f"Call of `{call.name}`:\n\n{_fenced(_json(call.arguments), 'json')}"
+            f"Call of `{call.name}`:\n\n{fenced(_json(call.arguments), 'json')}"
             for call in message.tool_calls
         ]
         if message.interrupted:
             parts.append(f"*({_ending(message)})*")
     return "\n\n".join(parts) + "\n"
-
-
-def closed_fences(text: str) -> str:
-    """Markdown text in which a code fence that was left open at the end is closed."""
-    fence = ""
-    for match in _FENCE.finditer(text):
-        mark = match[1]
-        line_end = text.find("\n", match.end())
-        rest = text[match.end() : len(text) if line_end < 0 else line_end]
-        if not fence:
-            fence = mark
-        elif mark[0] == fence[0] and len(mark) >= len(fence) and not rest.strip():
-            fence = ""
-    return f"{text.rstrip()}\n{fence}" if fence else text
 
 
 def _message_fields(message: StoredMessage) -> dict[str, Any]:
@@ -130,12 +115,6 @@ def _ending(message: StoredMessage) -> str:
     return {"cancelled": "stopped", "truncated": "cut off", "failed": "failed"}[
         message.finish or "failed"
     ]
-
-
-def _fenced(text: str, language: str = "") -> str:
-    runs = re.findall(r"`+", text)
-    fence = "`" * max(3, *(len(run) + 1 for run in runs), 3)
-    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def _json(value: object) -> str:

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from minicpm5_mac.conversations.fences import fenced
 from minicpm5_mac.events import Finish, Usage
 from minicpm5_mac.messages import Message, Role, ToolCall, TurnIds
 
@@ -80,16 +81,5 @@ def as_message(stored: StoredMessage, ids: TurnIds | None = None) -> Message:
 
 def with_attachments(text: str, attachments: tuple[Attachment, ...]) -> str:
     """The user's text, then each file under its path, in a fence longer than any inside it."""
-    parts = [text]
-    for attachment in attachments:
-        fence = "`" * max(3, _longest_backticks(attachment.text) + 1)
-        parts.append(f"File {attachment.path}:\n{fence}\n{attachment.text.rstrip()}\n{fence}")
-    return "\n\n".join(part for part in parts if part)
-
-
-def _longest_backticks(text: str) -> int:
-    longest = run = 0
-    for character in text:
-        run = run + 1 if character == "`" else 0
-        longest = max(longest, run)
-    return longest
+    files = (f"File {a.path}:\n{fenced(a.text.rstrip())}" for a in attachments)
+    return "\n\n".join(part for part in (text, *files) if part)
