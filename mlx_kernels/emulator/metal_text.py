@@ -59,7 +59,7 @@ def as_cpp(text: str, function_constants: Mapping[int, bool | int | float]) -> s
         token = tokens[i]
         if token.kind == "number" and _DECIMAL_FLOAT.match(token.text):
             out.append(token.text + "f")
-        elif token.kind == "name" and token.text == "threadgroup":
+        elif token.kind == "name" and token.text == "threadgroup" and before != "[":
             declaration = _declaration(tokens, i) if before in ";{}" else None
             if declaration is not None:
                 end, base, declarators, lines = declaration

@@ -89,6 +89,9 @@ template <typename T>
 using remove_cv_t = typename remove_cv<T>::type;
 template <typename T>
 using remove_reference_t = typename remove_reference<T>::type;
+// Address spaces are no part of a type here.
+template <typename T>
+using remove_addrspace_t = T;
 template <typename T>
 using remove_pointer_t = typename remove_pointer<T>::type;
 
