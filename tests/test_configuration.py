@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from minicpm5_mac import locations
 from minicpm5_mac.configuration.configuration import DEFAULTS, AppConfiguration, Configuration
 from minicpm5_mac.configuration.keys import KEYS, TABLES
-from minicpm5_mac.configuration.kinds import parse_thinking
 from minicpm5_mac.configuration.reading import load_configuration, parse_configuration
 from minicpm5_mac.configuration.table import markdown_table, shown_as_toml
 from minicpm5_mac.failure import Failure
@@ -82,6 +81,12 @@ def test_a_missing_file_means_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert DEFAULTS.sampling == Sampling()
 
 
+@pytest.mark.parametrize(("written", "thinking"), [('"on"', None), ('"off"', 0), ("64", 64)])
+def test_thinking_is_on_off_or_a_budget(written: str, thinking: int | None):
+    configuration, problems = parse_configuration(f"thinking = {written}".encode())
+    assert (configuration.thinking, problems) == (thinking, ())
+
+
 MISTAKES = {
     "misspelt key": ('\n# x\nmodle = "demo"\n', 3, ["'modle'", "did you mean 'model'", "kv_bits"]),
     "key of another table": ("temperature = 1\n", 1, ["'temperature' in [sampling]"]),
@@ -94,6 +99,7 @@ MISTAKES = {
     "out of bounds": ("[sampling]\ntop_p = 1.5\n", 2, ["from 0 to 1", "not 1.5"]),
     "not a number": ("[sampling]\ntemperature = nan\n", 2, ["from 0 to 5", "not nan"]),
     "no thinking of that kind": ('thinking = "maybe"\n', 1, ['"on", "off"', 'not "maybe"']),
+    "thinking is no switch": ("thinking = true\n", 1, ['"on", "off"', "not true"]),
     "a value for a table": ("sampling = 3\n", 1, ["write [sampling] on a line of its own"]),
     "a table for a value": ("[model]\nname = 1\n", 1, ["text in quotes", "a table"]),
     "empty prompt": ('[prompts]\nA = "a"\nB = ""\n', 3, ["prompts.B"]),
@@ -167,16 +173,3 @@ def test_the_table_for_readers_has_every_key():
     table = markdown_table()
     for key in KEYS:
         assert f"| `{key.name}` | {key.kind.takes} |" in table
-
-
-@pytest.mark.parametrize(
-    ("text", "thinking"), [("on", None), ("OFF", 0), ("0", 0), ("64", 64), (" 1 ", 1)]
-)
-def test_thinking_on_the_command_line(text: str, thinking: int | None):
-    assert parse_thinking(text) == thinking
-
-
-@pytest.mark.parametrize("text", ["", "-1", "1.5", "true", "²", "yes"])
-def test_other_words_for_thinking_are_refused(text: str):
-    with pytest.raises(ValueError, match="on, off or a number"):
-        parse_thinking(text)

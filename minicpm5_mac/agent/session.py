@@ -98,6 +98,7 @@ class Session:
         model behind it, each in a fence under its path.
         """
         with self._alone():
+            text = _valid(text)
             _refuse_empty(text, attachments)
             if self._conversation is None:
                 self._conversation = self._store.create(
@@ -118,6 +119,7 @@ class Session:
             if old.role != "user":
                 raise Failure("Only your own messages can be edited.")
             files = old.attachments if attachments is None else tuple(attachments)
+            text = _valid(text)
             _refuse_empty(text, files)
             yield self._add_user(old.parent, text, files)
             yield from self._reply(self.messages())
@@ -238,3 +240,8 @@ class Session:
 def _refuse_empty(text: str, attachments: Sequence[Attachment]) -> None:
     if not text.strip() and not attachments:
         raise Failure("There is nothing to send.")
+
+
+def _valid(text: str) -> str:
+    """Text with U+FFFD for lone surrogates: what Python makes of bytes that are no UTF-8."""
+    return text.encode("utf-8", "replace").decode() if not text.isascii() else text

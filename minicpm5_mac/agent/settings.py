@@ -6,7 +6,6 @@ from typing import Literal
 
 import msgspec
 
-from minicpm5_mac.configuration.configuration import Configuration
 from minicpm5_mac.request import Sampling
 
 
@@ -39,16 +38,3 @@ def decode_settings(stored: bytes) -> SessionSettings | None:
         return msgspec.json.decode(stored, type=SessionSettings)
     except msgspec.MsgspecError:
         return None
-
-
-def settings_from(configuration: Configuration) -> SessionSettings:
-    """What the user's configuration says of replies."""
-    return SessionSettings(
-        model=configuration.model,
-        system_prompt=configuration.system_prompt,
-        thinking=configuration.thinking,
-        sampling=configuration.sampling,
-        max_tokens=configuration.max_tokens,
-        keep_reasoning=configuration.keep_reasoning,
-        when_full=configuration.when_full,
-    )

@@ -115,16 +115,6 @@ class Thinking:
         return value
 
 
-def parse_thinking(text: str) -> int | None:
-    """`on`, `off` or N, as written on a command line: None, 0 or tokens. Raises ValueError."""
-    word = text.strip().lower()
-    value: Any = int(word) if word.isascii() and word.isdigit() else word
-    try:
-        return 0 if value == 0 else Thinking().read(value)
-    except ValueError:
-        raise ValueError(f"{text!r} is not on, off or a number of tokens") from None
-
-
 def thinking_word(thinking: int | None) -> str | int:
     """The way back: what stands in the file for a number of tokens the program uses."""
     return {None: "on", 0: "off"}.get(thinking, thinking)  # type: ignore[arg-type]

@@ -108,6 +108,8 @@ class Database:
         with _said_clearly(self.path):
             try:
                 yield
+            except UnicodeEncodeError as error:
+                raise Failure("This text cannot be stored: it is not valid Unicode.") from error
             except sqlite3.DatabaseError as error:
                 if not _means_damage(error):
                     raise
