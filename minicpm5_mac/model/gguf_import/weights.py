@@ -14,6 +14,7 @@ from minicpm5_mac.model.failure import ModelFailure
 from minicpm5_mac.model.gguf_import.blocks import BITS, GROUP_SIZE, AffineRows, to_affine
 from minicpm5_mac.model.gguf_import.configuration import ROPE_FACTORS
 from minicpm5_mac.model.gguf_import.reading import GGUFFile, GGUFTensor
+from minicpm5_mac.model.llama_shapes import expected_shapes
 
 _WHOLE_MODEL = {
     "token_embd": "model.embed_tokens",
@@ -135,44 +136,6 @@ def model_weights(file: GGUFFile, config: dict[str, Any]) -> ModelWeights:
     return ModelWeights(
         file, config, _compute_dtype(file, names), _quantization(file, names), names
     )
-
-
-def expected_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Every weight that mlx-lm's llama has under this configuration, with its plain shape.
-
-    Biases are listed where the configuration has them.
-    """
-    hidden, inner, head_dim = (
-        config["hidden_size"],
-        config["intermediate_size"],
-        config["head_dim"],
-    )
-    queries = config["num_attention_heads"] * head_dim
-    keys = config["num_key_value_heads"] * head_dim
-    projections = {
-        "self_attn.q_proj": (queries, hidden),
-        "self_attn.k_proj": (keys, hidden),
-        "self_attn.v_proj": (keys, hidden),
-        "self_attn.o_proj": (hidden, queries),
-        "mlp.gate_proj": (inner, hidden),
-        "mlp.up_proj": (inner, hidden),
-        "mlp.down_proj": (hidden, inner),
-    }
-    shapes: dict[str, tuple[int, ...]] = {
-        "model.embed_tokens.weight": (config["vocab_size"], hidden),
-        "model.norm.weight": (hidden,),
-    }
-    if not config["tie_word_embeddings"]:
-        shapes["lm_head.weight"] = (config["vocab_size"], hidden)
-    for layer in range(config["num_hidden_layers"]):
-        path = f"model.layers.{layer}."
-        shapes[f"{path}input_layernorm.weight"] = (hidden,)
-        shapes[f"{path}post_attention_layernorm.weight"] = (hidden,)
-        for name, shape in projections.items():
-            shapes[f"{path}{name}.weight"] = shape
-            if config["attention_bias" if name.startswith("self_attn") else "mlp_bias"]:
-                shapes[f"{path}{name}.bias"] = shape[:1]
-    return shapes
 
 
 def _mlx_names(file: GGUFFile) -> dict[str, str]:
