@@ -35,7 +35,7 @@ _COMMON = [
     "-fno-delete-null-pointer-checks",
     "-ftrivial-auto-var-init=pattern",
     "-fsanitize=thread",
-    "-fsanitize=bounds",
+    "-fsanitize=bounds,alignment",
 ]
 _GCC = [
     "-fno-tree-vectorize",

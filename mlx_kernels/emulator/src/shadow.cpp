@@ -419,6 +419,18 @@ void __ubsan_handle_out_of_bounds(SourceLocation* place, void* index) {
   fail(fault);
 }
 
+// -fsanitize=alignment: a pointer that is used as one to a type of more alignment than it has.
+struct TypeMismatch {
+  SourceLocation place;
+  const void* type;
+  unsigned char log_alignment, kind;
+};
+void __ubsan_handle_type_mismatch_v1(TypeMismatch* mismatch, void* pointer) {
+  uintptr_t alignment = uintptr_t(1) << mismatch->log_alignment;
+  if (uintptr_t(pointer) & (alignment - 1))
+    memory_fault(kMisaligned, uintptr_t(pointer), alignment, mismatch->kind == 1, HERE);
+}
+
 }  // extern "C"
 
 }  // namespace emulator

@@ -66,7 +66,7 @@ struct alignas(2 * sizeof(T)) vec<T, 2> {
     EMULATED_SWIZZLE4(xxyy, 0, 0, 1, 1)
   };
   vec() = default;
-  constexpr vec(const vec& v) : x(v.x), y(v.y) {}
+  vec(const vec& v) = default;
   constexpr vec(T a, T b) : x(a), y(b) {}
   template <typename S, enable_if_t<emulated_scalar<S, T>::value, int> = 0>
   constexpr vec(S a) : x(T(a)), y(T(a)) {}
@@ -150,7 +150,7 @@ struct alignas(4 * sizeof(T)) vec<T, 4> {
     EMULATED_SWIZZLE4(wwww, 3, 3, 3, 3)
   };
   vec() = default;
-  constexpr vec(const vec& v) : x(v.x), y(v.y), z(v.z), w(v.w) {}
+  vec(const vec& v) = default;
   constexpr vec(T a, T b, T c, T d) : x(a), y(b), z(c), w(d) {}
   constexpr vec(const vec<T, 2>& a, const vec<T, 2>& b) : x(a.x), y(a.y), z(b.x), w(b.y) {}
   constexpr vec(const vec<T, 2>& a, T c, T d) : x(a.x), y(a.y), z(c), w(d) {}
