@@ -10,7 +10,6 @@ from typing import ClassVar
 from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import Binding
-from textual.dom import DOMNode
 from textual.events import TextSelected
 from textual.screen import Screen
 
@@ -19,8 +18,9 @@ from minicpm5_mac.app import interrupt, slash_commands, window_title
 from minicpm5_mac.app.event_pump import EventPump
 from minicpm5_mac.app.flows import copying, models, settings
 from minicpm5_mac.app.interrupt import Rung
-from minicpm5_mac.app.key_help import key_sections
+from minicpm5_mac.app.key_help import key_sections, spelled
 from minicpm5_mac.app.live_chat import LiveChat
+from minicpm5_mac.app.model_places import short_name
 from minicpm5_mac.app.model_state import ModelState
 from minicpm5_mac.app.options import AppOptions
 from minicpm5_mac.app.screens.chat import ChatScreen
@@ -34,7 +34,6 @@ class ChatApp(App[None]):
     """Paints at once; the model starts behind the picture, in a process of its own."""
 
     TITLE = "MiniCPM5"
-    BINDING_GROUP_TITLE = "Everywhere"
     BINDINGS: ClassVar = [
         Binding(
             "ctrl+c",
@@ -49,7 +48,9 @@ class ChatApp(App[None]):
     ]
     ENABLE_COMMAND_PALETTE = True
     CSS = """
-    Toast { background: $panel; }
+    ToastRack { align: right top; margin: 0; }
+    Toast { background: $panel; max-width: 60; }
+    App:nocolor .option-list--option-highlighted { text-style: reverse; }
     CommandPalette > Vertical { background: $surface; }
     """
 
@@ -61,7 +62,7 @@ class ChatApp(App[None]):
         self.options = options
         self.theme = choose_theme(options.theme, os.environ)
         self.live = LiveChat(options)
-        self.model = ModelState(options.settings.model)
+        self.model = ModelState(short_name(options.settings.model))
         self.theme_setting = options.theme
         self._armed_until = 0.0
         self._pump: EventPump | None = None
@@ -103,18 +104,19 @@ class ChatApp(App[None]):
     @work
     async def begin_model(self) -> None:
         """Load the model to begin with, after asking where it would have to be downloaded."""
-        named = "model" in self.options.given
-        name = await models.first_model(self, self.options.settings.model, ask=not named)
+        wanted = self.options.settings.model
+        given = "model" in self.options.given
+        name = wanted if given else await models.first_model(self, wanted)
         if name is None:
             self.action_leave()
-        elif name == self.options.settings.model:
+        elif name == wanted:
             self._run_model(self.live.start)
         else:
             self.load_model(name)
 
     def load_model(self, name: str) -> None:
         """End the model that is loaded and load another."""
-        self.model = ModelState(name, stage="starting")
+        self.model = ModelState(short_name(name), stage="starting")
         self._run_model(lambda: self.live.start_again(name))
 
     def action_restart_model(self) -> None:
@@ -150,7 +152,7 @@ class ChatApp(App[None]):
 
     @work
     async def _model_failed(self, failed: ModelFailed) -> None:
-        name = await models.after_failure(self, self.model.name, failed)
+        name = await models.after_failure(self, self.live.settings.model, failed)
         if name is not None:
             self.load_model(name)
 
@@ -184,6 +186,10 @@ class ChatApp(App[None]):
             case Rung.QUIT:
                 self.action_leave()
 
+    def get_key_display(self, binding: Binding) -> str:
+        """Keys are spelled the same way in every footer and in the help."""
+        return binding.key_display or spelled(binding.key)
+
     def run_slash_command(self, command: slash_commands.SlashCommand, argument: str = "") -> None:
         """Do what a command says: an action of the chat, or of the app."""
         name = f"action_{command.action}"
@@ -204,8 +210,7 @@ class ChatApp(App[None]):
     def action_help(self) -> None:
         if isinstance(self.screen, Help):
             return
-        nodes: list[DOMNode] = [*self.chat.help_nodes(), self]
-        self.push_screen(Help(key_sections(self, nodes)))
+        self.push_screen(Help(key_sections([*self.chat.help_nodes(), ("Everywhere", self)])))
 
     def action_log(self) -> None:
         if not isinstance(self.screen, LogViewer):

@@ -4,56 +4,77 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from textual.app import App
 from textual.binding import Binding
+from textual.containers import ScrollableContainer
 from textual.dom import DOMNode
+from textual.widgets import TextArea
+
+_LIBRARY_TITLES = {TextArea: "Editing text", ScrollableContainer: "Scrolling"}
+"""Keys of Textual's own classes that are ours to show; what others declare is not for people."""
+
+_NAMES = {
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+    "escape": "esc",
+    "pageup": "page up",
+    "pagedown": "page down",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "question_mark": "?",
+}
 
 
 @dataclass(frozen=True)
 class KeySection:
-    """title: the widget in the user's words. keys: what to press, and what it does."""
+    """title: where the keys work. keys: what to press, and what it does."""
 
     title: str
     keys: tuple[tuple[str, str], ...]
 
 
-def key_sections(app: App[Any], nodes: Iterable[DOMNode]) -> list[KeySection]:
-    """One section for each class among `nodes` that declares keys, in their order.
+def spelled(key: str) -> str:
+    """A key as people write it: "ctrl+c", "page up"."""
+    *modifiers, last = key.split("+")
+    return "+".join([*modifiers, _NAMES.get(last, last)])
 
-    A class that names its keys (`BINDING_GROUP_TITLE`) has a section; what it inherits from a
-    class without a name of its own belongs to it.
+
+def key_sections(nodes: Iterable[tuple[str, DOMNode]]) -> list[KeySection]:
+    """A section for each of our widgets, under the given title, then those of Textual's classes.
+
+    Keys with one action stand in one line. A key that a class takes over from the class below it
+    is listed once, with what it does now.
     """
     sections: list[KeySection] = []
-    seen: set[str] = set()
-    for node in nodes:
-        title = node.BINDING_GROUP_TITLE
-        if not title or title in seen:
-            continue
-        seen.add(title)
-        by_action: dict[str, tuple[list[str], str]] = {}
-        for binding in _own_first(node):
-            if not binding.description or binding.system:
+    library: dict[type, dict[str, tuple[list[str], str]]] = {}
+    for title, node in nodes:
+        own: dict[str, tuple[list[str], str]] = {}
+        for owner in type(node).__mro__:
+            if owner in _LIBRARY_TITLES:
+                into = library.setdefault(owner, {})
+            elif owner.__module__.startswith("minicpm5_mac."):
+                into = own
+            else:
                 continue
-            keys, _ = by_action.setdefault(binding.action, ([], binding.description))
-            shown = binding.key_display or app.get_key_display(binding)
-            if shown not in keys:
-                keys.append(shown)
-        if by_action:
-            lines = tuple(("  ".join(keys), text) for keys, text in by_action.values())
-            sections.append(KeySection(title, lines))
-    return sections
+            for binding in Binding.make_bindings(owner.__dict__.get("BINDINGS", ())):
+                _add(into, node, binding)
+        sections.append(_section(title, own))
+    sections += [_section(_LIBRARY_TITLES[owner], keys) for owner, keys in library.items()]
+    return [section for section in sections if section.keys]
 
 
-def _own_first(node: DOMNode) -> list[Binding]:
-    own = {
-        key
-        for binding in Binding.make_bindings(type(node).__dict__.get("BINDINGS", ()))
-        for key in [binding.key]
-    }
-    # The map is merged along the classes: a key that a subclass takes over is there once.
-    merged = [
-        binding for bindings in node._bindings.key_to_bindings.values() for binding in bindings
-    ]
-    return sorted(merged, key=lambda binding: binding.key not in own)
+def _add(into: dict[str, tuple[list[str], str]], node: DOMNode, binding: Binding) -> None:
+    in_force = node._bindings.key_to_bindings.get(binding.key, ())
+    if not binding.description or not any(other.action == binding.action for other in in_force):
+        return
+    keys, _ = into.setdefault(binding.action, ([], binding.description))
+    shown = binding.key_display or spelled(binding.key)
+    if shown not in keys:
+        keys.append(shown)
+
+
+def _section(title: str, keys: dict[str, tuple[list[str], str]]) -> KeySection:
+    lines = [("  ".join(names), description) for names, description in keys.values()]
+    return KeySection(title, tuple(lines))

@@ -53,8 +53,8 @@ class ModelState:
                 )
             case DownloadProgress():
                 return replace(self, stage="downloading", download=event)
-            case ModelReady(name=name):
-                return ModelState(name, ready=event)
+            case ModelReady():
+                return ModelState(self.name, ready=event)
             case ModelFailed():
                 return ModelState(self.name, failed=event)
             case events.EngineStopped(reason=reason, detail=detail):

@@ -16,7 +16,13 @@ from minicpm5_mac.app.presets import presets
 from minicpm5_mac.app.reply_state import Phase
 from minicpm5_mac.app.screens.question import Question
 from minicpm5_mac.app.screens.replying import ReplyingScreen
-from minicpm5_mac.app.transcript import AssistantMessage, CopyRequested, EditRequested, UserMessage
+from minicpm5_mac.app.transcript import (
+    AssistantMessage,
+    CopyRequested,
+    EditRequested,
+    ReasoningPane,
+    UserMessage,
+)
 from minicpm5_mac.app.transcript.assistant_message import RegenerateRequested
 from minicpm5_mac.app.transcript.transcript import text_of
 from minicpm5_mac.app.widgets.composer_panel import ComposerPanel
@@ -27,9 +33,8 @@ from minicpm5_mac.failure import Failure
 class ChatScreen(ReplyingScreen):
     """One conversation, with everything that can be done to it."""
 
-    BINDING_GROUP_TITLE = "Conversation"
     BINDINGS: ClassVar = [
-        Binding("escape", "step_back", "Stop the reply; back to the composer", key_display="esc"),
+        Binding("escape", "step_back", "Stop the reply; back to the composer"),
         Binding("ctrl+t", "answer_now", "Stop thinking, answer now"),
         Binding("ctrl+r", "again", "Answer again; start a stopped model"),
         Binding("ctrl+g", "continue_reply", "Let a cut reply go on"),
@@ -43,10 +48,17 @@ class ChatScreen(ReplyingScreen):
         Binding("right_square_bracket", "branch(1)", "On a message: its next version"),
     ]
 
-    def help_nodes(self) -> Sequence[DOMNode]:
-        """The widgets whose keys the help screen lists, in its order."""
-        user, reply = UserMessage("", ""), AssistantMessage()
-        return (self.composer, self, self.transcript, user, reply, self.query_one(ComposerPanel))
+    def help_nodes(self) -> Sequence[tuple[str, DOMNode]]:
+        """The widgets whose keys the help screen lists, in its order, and what it calls them."""
+        return (
+            ("Composer", self.composer),
+            ("Conversation", self),
+            ("Messages (tab goes there)", self.transcript),
+            ("On a message of yours", UserMessage("", "")),
+            ("On a reply", AssistantMessage()),
+            ("On reasoning", ReasoningPane()),
+            ("Composer's window", self.query_one(ComposerPanel)),
+        )
 
     # Replies ------------------------------------------------------------------------------------
 

@@ -41,9 +41,7 @@ class Choice(Dialog[str]):
     @staticmethod
     def _line(way: Way, width: int) -> Content:
         letter = f"{way.key}  " if len(way.key) == 1 else ""
-        return Content.assemble(
-            (letter, "$primary bold"), way.label.ljust(width), (way.note, "$text-muted")
-        )
+        return Content.assemble((letter, "bold"), way.label.ljust(width), (way.note, "dim"))
 
     def on_mount(self) -> None:
         options = self.query_one(OptionList)

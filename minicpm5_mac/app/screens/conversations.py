@@ -43,7 +43,6 @@ class Conversations(Dialog[Picked]):
     """
 
     TITLE = "Conversations"
-    BINDING_GROUP_TITLE = "List of conversations"
     BINDINGS: ClassVar = [
         Binding("enter", "open", "Open", priority=True),
         Binding("ctrl+r", "rename", "Rename", priority=True),
@@ -115,11 +114,11 @@ class Conversations(Dialog[Picked]):
         mark = "● " if conversation.id == self._current else "  "
         count = f"{conversation.messages} message{'' if conversation.messages == 1 else 's'}"
         told = f"  {when(conversation.updated, now)} · {count}"
-        line = Content.assemble((mark, "$primary"), conversation.title, (told, "$text-muted"))
+        line = Content.assemble(mark, conversation.title, (told, "dim"))
         if row.snippet:
-            snippet = Content.styled(row.snippet, "$text-muted")
+            snippet = Content.styled(row.snippet, "dim")
             for start, end in row.marks:
-                snippet = snippet.stylize("$accent", start, end)
+                snippet = snippet.stylize("bold", start, end)
             line = Content.assemble(line, "\n    ", snippet)
         return line
 

@@ -16,8 +16,7 @@ Result = TypeVar("Result")
 class Dialog(ModalScreen[Result | None]):
     """A modal box. A subclass sets TITLE and composes its content in `content`."""
 
-    BINDING_GROUP_TITLE = "Dialog"
-    BINDINGS: ClassVar = [Binding("escape", "close", "Close", key_display="esc")]
+    BINDINGS: ClassVar = [Binding("escape", "close", "Close")]
     DEFAULT_CSS = """
     Dialog {
         align: center middle;
@@ -43,8 +42,9 @@ class Dialog(ModalScreen[Result | None]):
             & FooterKey .footer-key--description { background: $surface; color: $text-muted; }
         }
         & OptionList, & Input, & TextArea { background: $surface; }
-        & OptionList { border: none; padding: 0; height: auto; }
-        & OptionList:focus { border: none; }
+        & OptionList { border: none; padding: 0; height: auto; text-wrap: nowrap;
+            text-overflow: ellipsis; }
+        & OptionList:focus { border: none; background-tint: $foreground 0%; }
         & Input { border: round $border-blurred; height: 3; }
         & Input:focus { border: round $primary; }
         & .dialog-text { height: auto; margin: 0 0 1 0; }

@@ -13,7 +13,7 @@ from minicpm5_mac.app import slash_commands
 from minicpm5_mac.app.key_help import KeySection
 from minicpm5_mac.app.screens.dialog import Dialog
 
-_KEY_CELLS = 28
+_KEY_CELLS = 33
 
 
 class Help(Dialog[None]):

@@ -16,7 +16,6 @@ from minicpm5_mac.app.completion import Candidate, Completion
 class CompletionList(OptionList, can_focus=False):
     """Shows one completion; hidden while there is none."""
 
-    BINDING_GROUP_TITLE = "Completion"
     BINDINGS: ClassVar = []
     DEFAULT_CSS = """
     CompletionList {
@@ -26,6 +25,8 @@ class CompletionList(OptionList, can_focus=False):
         margin: 0 2;
         padding: 0 1;
         border: none;
+        text-wrap: nowrap;
+        text-overflow: ellipsis;
         background: $panel;
         scrollbar-size-vertical: 1;
         &.-offering { display: block; }

@@ -22,21 +22,15 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1b\x1f\x7f]")
 class Composer(TextArea):
     """Several lines, with history at the edges. Enter sends; a pasted text is one piece."""
 
-    BINDING_GROUP_TITLE = "Composer"
     BINDINGS: ClassVar = [
-        Binding("enter", "submit", "Send", key_display="enter"),
-        Binding(
-            "shift+enter,ctrl+j,alt+enter",
-            "newline",
-            "New line",
-            key_display="shift+enter  ctrl+j  alt+enter",
-        ),
+        Binding("enter", "submit", "Send"),
+        Binding("shift+enter,ctrl+j,alt+enter", "newline", "New line"),
         Binding("up", "up", "Line up; earlier message at the top", show=False),
         Binding("down", "down", "Line down; later message at the bottom", show=False),
-        Binding("tab", "complete", "Take the completion; otherwise to the messages", show=False),
+        Binding("tab", "complete", "Take the completion; to the messages", show=False),
         Binding("escape", "dismiss", "Close the list; stop the reply", show=False),
-        Binding("pageup", "page(-1)", "Page through the messages", key_display="pageup/down"),
-        Binding("pagedown", "page(1)", "Page through the messages", show=False),
+        Binding("pageup", "page(-1)", "Messages: a page up", show=False),
+        Binding("pagedown", "page(1)", "Messages: a page down", show=False),
     ]
     DEFAULT_CSS = """
     Composer {

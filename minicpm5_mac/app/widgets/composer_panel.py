@@ -29,7 +29,6 @@ FILES_SECONDS = 20.0
 class ComposerPanel(Vertical):
     """Coordinates the composer and its list; says when a message is sent or a draft changed."""
 
-    BINDING_GROUP_TITLE = "Composer window"
     BINDINGS: ClassVar = [
         Binding("f4", "expand", "Whole window, and back"),
     ]
