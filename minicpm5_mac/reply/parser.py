@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from minicpm5_mac.events import Answer, CallRejected, CallStarted, Event, Reasoning
 from minicpm5_mac.reply.arguments import judge
-from minicpm5_mac.reply.call import THINK, THINK_END, RawCall
+from minicpm5_mac.reply.call import THINK, THINK_END
 from minicpm5_mac.reply.region import Piece, Region
 from minicpm5_mac.reply.tool_schema import declared_tools
 from minicpm5_mac.reply.trimmed import TrimmedText
@@ -37,7 +37,8 @@ class ReplyParser:
         self._tools = declared_tools(tools)
         self._place = _Place.THINKING if thinking_open else _Place.START
         self._events: list[Event] = []
-        self._text = TrimmedText()
+        self._texts: list[str] = []
+        self._trimmed = TrimmedText()
         self._region = Region(self._take, thinking=thinking_open)
         # A beginning of <think> or </think>, from its "<" on.
         self._begun = ""
@@ -111,33 +112,30 @@ class ReplyParser:
         return ""
 
     def _enter(self, place: _Place) -> None:
+        self._flush_text()
         self._place = place
-        self._text = TrimmedText()
+        self._trimmed = TrimmedText()
         self._region = Region(self._take, thinking=place is _Place.THINKING)
 
     def _take(self, piece: Piece) -> None:
+        if isinstance(piece, str):
+            self._texts.append(self._trimmed.add(piece))
+            return
+        self._flush_text()
         if isinstance(piece, CallStarted):
             self._events.append(piece)
-        elif isinstance(piece, RawCall):
-            if self.thinking:
-                self._events.append(CallRejected("inside_thinking", piece.name))
-            else:
-                self._events.append(judge(piece, self._tools))
-        elif text := self._text.add(piece):
+        elif self.thinking:
+            self._events.append(CallRejected("inside_thinking", piece.name))
+        else:
+            self._events.append(judge(piece, self._tools))
+
+    def _flush_text(self) -> None:
+        text = "".join(self._texts)
+        self._texts.clear()
+        if text:
             self._events.append(Reasoning(text) if self.thinking else Answer(text))
 
     def _drain(self) -> list[Event]:
-        """The events since the last time, with neighbouring text joined."""
-        drained: list[Event] = []
-        texts: list[str] = []
-        for i, event in enumerate(self._events):
-            if not isinstance(event, Reasoning | Answer):
-                drained.append(event)
-                continue
-            texts.append(event.text)
-            following = self._events[i + 1] if i + 1 < len(self._events) else None
-            if type(following) is not type(event):
-                drained.append(type(event)("".join(texts)))
-                texts.clear()
-        self._events = []
-        return drained
+        self._flush_text()
+        events, self._events = self._events, []
+        return events

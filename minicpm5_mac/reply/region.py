@@ -107,7 +107,8 @@ class Region(Scanner):
                 self._wrapper = WRAPPER
                 yield from self._read_call()
                 return
-            self.read_again(len(tag))
+            if tag != FUNCTION:
+                self.read_again(len(tag))
         else:
             self.read_again(1)
         self._keep()

@@ -7,6 +7,7 @@ makes calls of that tool impossible, never the reading of a reply.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -27,14 +28,18 @@ def _is_integer(_checker: object, value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+@cache
+def _strict(dialect: type[Validator]) -> type[Validator]:
+    return extend(dialect, type_checker=dialect.TYPE_CHECKER.redefine("integer", _is_integer))
+
+
 def _strict_validator(schema: dict[str, Any]) -> tuple[Validator | None, Any]:
     """A validator of `schema` and a resolver of its references; None, None if it is broken."""
     # A registry of our own keeps jsonschema from fetching what a $ref points at.
     registry = Registry()
     try:
         dialect = validator_for(schema, default=Draft202012Validator)
-        types = dialect.TYPE_CHECKER.redefine("integer", _is_integer)
-        validator = extend(dialect, type_checker=types)(schema, registry=registry)
+        validator = _strict(dialect)(schema, registry=registry)
         resource = Resource.from_contents(schema, default_specification=DRAFT202012)
         return validator, registry.resolver_with_root(resource)
     except Exception:  # "$schema": [], "$id": 1 and the like raise whatever comes of them
