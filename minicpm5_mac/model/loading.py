@@ -27,8 +27,8 @@ class LoadedModel:
     """A model in memory.
 
     config, generation_config: the folder's files. weight_bytes: what the weights take now.
-    kv_bytes_per_token: over all layers, at the dtype that the cache will have. device: "gpu" or
-    "cpu". notes: what the user should know about how it was loaded.
+    context_length: tokens that it was made for. device: "gpu" or "cpu". notes: what the user
+    should know about how it was loaded.
     """
 
     model: nn.Module
@@ -36,7 +36,6 @@ class LoadedModel:
     config: dict[str, Any]
     generation_config: dict[str, Any]
     weight_bytes: int
-    kv_bytes_per_token: int
     context_length: int
     quantization: str
     device: str
@@ -47,14 +46,16 @@ class LoadedModel:
         return make_prompt_cache(self.model)
 
 
-def load(folder: Path, *, available_memory: int | None = None) -> LoadedModel:
+def load(
+    folder: Path, config: dict[str, Any] | None = None, *, available_memory: int | None = None
+) -> LoadedModel:
     """Load a folder in MLX format. Raises Failure where it is not one or is damaged.
 
-    available_memory: bytes that may be used; float32 weights on a CPU are chosen by it.
+    config: instead of what config.json says, as `check_model` returns it. available_memory: bytes that may be used; float32 weights on a CPU are chosen by it.
     """
     encoder = load_prompt_encoder(folder)
     try:
-        model, config = load_model(folder, lazy=True)
+        model, config = load_model(folder, lazy=True, model_config=config)
     except (ValueError, KeyError, TypeError, RuntimeError, OSError) as error:
         raise Failure(
             f"{folder} cannot be loaded as an MLX model: {error}",
@@ -62,7 +63,7 @@ def load(folder: Path, *, available_memory: int | None = None) -> LoadedModel:
             exit_code=3,
         ) from error
     notes: list[str] = []
-    device = "gpu" if mx.default_device().type == mx.DeviceType.gpu else "cpu"
+    device = device_kind()
     quantization = describe_quantization(config)
     if device == "cpu":
         notes += _suit_cpu(model, available_memory)
@@ -76,7 +77,6 @@ def load(folder: Path, *, available_memory: int | None = None) -> LoadedModel:
         config=config,
         generation_config=generation,
         weight_bytes=sum(array.nbytes for array in parameters.values()),
-        kv_bytes_per_token=kv_bytes_per_token(config, 4 if device == "cpu" else 2),
         context_length=int(config.get("max_position_embeddings") or 2048),
         quantization=quantization,
         device=device,
@@ -92,15 +92,14 @@ def describe_quantization(config: dict[str, Any]) -> str:
     return f"{quantization['bits']}-bit, group {quantization['group_size']}"
 
 
-def kv_bytes_per_token(config: dict[str, Any], itemsize: int) -> int:
-    """Keys and values of one token over all layers, in bytes.
+def device_kind() -> str:
+    """ "gpu" where MLX has Metal, otherwise "cpu"."""
+    return "gpu" if mx.default_device().type == mx.DeviceType.gpu else "cpu"
 
-    head_dim comes from the configuration: MiniCPM5-1B's is not hidden_size / heads.
-    """
-    heads = config["num_attention_heads"]
-    head_dim = config.get("head_dim") or config["hidden_size"] // heads
-    kv_heads = config.get("num_key_value_heads") or heads
-    return config["num_hidden_layers"] * 2 * kv_heads * head_dim * itemsize
+
+def cache_bits(device: str) -> int:
+    """Bits of a number in an unquantized KV cache: float32 on a CPU, 16 on Metal."""
+    return 32 if device == "cpu" else 16
 
 
 def _suit_cpu(model: nn.Module, available_memory: int | None) -> list[str]:

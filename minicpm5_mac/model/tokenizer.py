@@ -210,11 +210,10 @@ class Detokenizer:
 def load_tokenizer(folder: Path) -> Tokenizer:
     """The tokenizer of a model folder.
 
-    Reads tokenizer.json; where only a sentencepiece model lies there, transformers converts it
-    (no code from the folder is run). End ids come from generation_config.json, config.json and
+    End ids come from generation_config.json, config.json and
     the tokenizer's eos_token together, as models disagree on where they list them.
     """
-    definition = _definition(folder)
+    definition = _json(folder / "tokenizer.json")
     config = _json(folder / "tokenizer_config.json")
     special_map = _json(folder / "special_tokens_map.json")
     special_texts = {
@@ -232,24 +231,6 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     if eos in known:
         end_ids.add(known[eos])
     return Tokenizer(definition, special_texts=special_texts, end_ids=end_ids)
-
-
-def _definition(folder: Path) -> dict[str, Any]:
-    path = folder / "tokenizer.json"
-    if path.is_file():
-        return _json(path)
-    from transformers import AutoTokenizer  # deferred: seconds, and seldom needed
-
-    try:
-        slow = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
-        return json.loads(slow.backend_tokenizer.to_str())
-    except Exception as error:
-        raise Failure(
-            f"{folder} has no tokenizer that can be read ({error}).",
-            "A model folder needs tokenizer.json or tokenizer.model. Download it again with "
-            "`minicpm5-mac models pull`.",
-            exit_code=3,
-        ) from error
 
 
 def _json(path: Path) -> dict[str, Any]:
