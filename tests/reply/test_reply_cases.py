@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reply_tools import TOOLS
 
 from minicpm5_mac.reply.reading import ReplyReading, read_reply
 
@@ -509,12 +510,12 @@ def summary(reading: ReplyReading) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
-def test_a_reply_is_read_by_the_rules(case: Case, tools: list[dict[str, Any]]) -> None:
+def test_a_reply_is_read_by_the_rules(case: Case) -> None:
     expected = {
         key: getattr(case, key) for key in ("reasoning", "content", "calls", "rejected", "finish")
     }
     for chunk in range(1, max(2, len(case.reply) + 1)):
-        reading = read_reply(case.reply, tools, thinking_open=case.thinking, chunk=chunk)
+        reading = read_reply(case.reply, TOOLS, thinking_open=case.thinking, chunk=chunk)
         assert summary(reading) == expected, f"{chunk} characters at a time"
 
 

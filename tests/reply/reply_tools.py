@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 
 def _tool(name: str, required: list[str], **properties: Any) -> dict[str, Any]:
     parameters = {"type": "object", "properties": properties, "required": required}
@@ -31,8 +29,3 @@ TOOLS = [
         nothing={"type": "null"},
     ),
 ]
-
-
-@pytest.fixture(scope="session")
-def tools() -> list[dict[str, Any]]:
-    return TOOLS
