@@ -24,7 +24,7 @@ def read_attachment(path: str | os.PathLike[str]) -> Attachment:
     except OSError as error:
         reason = error.strerror or str(error)
         raise Failure(f"{given} cannot be attached: {reason}.") from error
-    except RuntimeError as error:  # expanduser of an unknown user
+    except (RuntimeError, ValueError) as error:  # an unknown user, or no name at all
         raise Failure(f"{given} cannot be attached: {error}") from error
     return Attachment(path=given, text=_text(data, given))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Iterator, Sequence
 
@@ -16,6 +17,8 @@ from minicpm5_mac.conversations.title import title_from
 from minicpm5_mac.engine.interface import Engine
 from minicpm5_mac.events import Event, MessageSaved, Notice
 from minicpm5_mac.failure import Failure
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Session:
@@ -244,4 +247,4 @@ def _refuse_empty(text: str, attachments: Sequence[Attachment]) -> None:
 
 def _valid(text: str) -> str:
     """Text with U+FFFD for lone surrogates: what Python makes of bytes that are no UTF-8."""
-    return text.encode("utf-8", "replace").decode() if not text.isascii() else text
+    return _SURROGATES.sub("\ufffd", text)

@@ -38,6 +38,8 @@ def stream_reply(
             if cancelled.is_set() and not told:
                 told = True
                 engine.cancel()
+            if end is not None:
+                continue  # the engine is only left to come to its end
             if isinstance(event, ReplyEnd):
                 end = event
                 continue
