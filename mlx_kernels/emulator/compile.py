@@ -178,7 +178,9 @@ def _compile(build: Compiler, text: str, path: Path) -> None:
         source.write_text(text, encoding="utf-8")
         object_file = Path(folder) / "kernel.o"
         flags = build.kernel_flags()
-        _run([build.path, *flags, "-c", "-x", "c++-cpp-output", str(source), "-o", str(object_file)])
+        _run(
+            [build.path, *flags, "-c", "-x", "c++-cpp-output", str(source), "-o", str(object_file)]
+        )
         # Without -fsanitize: the runtime has the functions that the sanitizer's library would have.
         link = [build.path, "-shared", "-nostdlib", "-Wl,-z,defs", str(object_file)]
         _run([*link, str(_runtime_path()), "-lm", "-lgcc", "-lc", "-o", str(made)])

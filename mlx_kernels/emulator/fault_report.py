@@ -117,7 +117,9 @@ def _where(place: Place) -> str:
 def _what(record: FaultRecord, place: Place, bytes_of: int | None) -> str:
     access = f"{'store' if record.is_write else 'load'} of {record.size} bytes"
     target = f"at byte {place.offset} of {place.memory}" if place.memory else "at a wild address"
-    other = f"thread {record.other_thread}" if record.other_thread != _NO_THREAD else "other threads"
+    other = (
+        f"thread {record.other_thread}" if record.other_thread != _NO_THREAD else "other threads"
+    )
     other_place = (
         f"at {record.other_file.decode()}:{record.other_line}" if record.other_file else "ended"
     )

@@ -303,5 +303,3 @@ def check_equal(
             f"which lanes and simdgroups run; element {first} is {x[first]} in {order} order and "
             f"{y[first]} in {other} order."
         )
-
-

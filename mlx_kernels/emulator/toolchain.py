@@ -83,7 +83,9 @@ def compiler() -> Compiler:
             version = _run_version(path)
             return Compiler(path, "clang" in version, version.splitlines()[0])
     looked = f"{wanted} (from ${COMPILER_VARIABLE})" if wanted else "g++ or clang++"
-    raise CompilerMissing(f"The kernel emulator needs a C++ compiler: no {looked} found. {_INSTALL}")
+    raise CompilerMissing(
+        f"The kernel emulator needs a C++ compiler: no {looked} found. {_INSTALL}"
+    )
 
 
 def strict_clang() -> str | None:
@@ -98,7 +100,12 @@ def strict_clang() -> str | None:
 def clang_names(name: str) -> list[str]:
     """Names under which distributions and Homebrew install clang, newest first."""
     versions = [f"{name}-{n}" for n in range(23, OLDEST_STRICT_CLANG - 1, -1)]
-    return [name, *versions, f"/opt/homebrew/opt/llvm/bin/{name}", f"/usr/local/opt/llvm/bin/{name}"]
+    return [
+        name,
+        *versions,
+        f"/opt/homebrew/opt/llvm/bin/{name}",
+        f"/usr/local/opt/llvm/bin/{name}",
+    ]
 
 
 @functools.cache
