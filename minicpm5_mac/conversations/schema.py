@@ -19,7 +19,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             created REAL NOT NULL,
             updated REAL NOT NULL,
             head INTEGER,
-            settings BLOB NOT NULL DEFAULT '{}'
+            settings BLOB NOT NULL DEFAULT x'7b7d'
         ) STRICT
         """,
         "CREATE INDEX conversations_by_time ON conversations (updated)",
