@@ -13,9 +13,6 @@ from typing import Literal
 from minicpm5_mac.app.markdown.code import CodeText
 from minicpm5_mac.app.markdown.table import Table
 
-# The stub's word: a paragraph that keeps a container open or that the text goes on from.
-STAND_IN = "x"
-
 
 @dataclass(frozen=True, slots=True)
 class Step:

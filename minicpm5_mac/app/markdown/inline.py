@@ -8,6 +8,7 @@ from markdown_it.tree import SyntaxTreeNode
 from textual.content import Content, Span
 from textual.style import Style
 
+from minicpm5_mac.app.markdown.parser import STAND_IN
 from minicpm5_mac.visible_text import visible
 
 _STYLES = {
@@ -48,8 +49,8 @@ class InlineText:
         return lines
 
 
-def inline_lines(node: SyntaxTreeNode, skip: int = 0, style: str = "") -> list[Content]:
-    """The lines of an `inline` node, without its first `skip` characters, all in `style`.
+def inline_lines(node: SyntaxTreeNode, style: str = "") -> list[Content]:
+    """The lines of an `inline` node, all in `style`.
 
     A line break in the source is one in the result: a model that breaks lines means it (verse,
     addresses), and Chinese has no spaces to join lines with.
@@ -58,12 +59,7 @@ def inline_lines(node: SyntaxTreeNode, skip: int = 0, style: str = "") -> list[C
     _walk(node.children, out)
     if style:
         out.spans.insert(0, Span(0, out.length, style))
-    lines = out.lines()
-    if skip:
-        if skip > len(lines[0].plain):
-            return lines[1:]
-        lines[0] = lines[0][skip:]
-    return lines
+    return out.lines()
 
 
 def _walk(nodes: list[SyntaxTreeNode], out: InlineText) -> None:
@@ -92,7 +88,7 @@ def _walk(nodes: list[SyntaxTreeNode], out: InlineText) -> None:
 
 def _shown(text: str) -> str:
     """Entities can spell what the source did not hold: controls, tabs and line breaks."""
-    return visible(text).replace("\t", "    ")
+    return visible(text).replace("\t", "    ").replace(STAND_IN, "")
 
 
 def _link(out: InlineText, start: int, target: str) -> None:

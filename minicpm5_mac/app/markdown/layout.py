@@ -21,7 +21,7 @@ from minicpm5_mac.app.markdown.lines import (
     TextLine,
     plain,
 )
-from minicpm5_mac.app.markdown.parser import last_line
+from minicpm5_mac.app.markdown.parser import is_stand_in, last_line
 from minicpm5_mac.app.markdown.table import Align, Cell, Table, TableRowLine, TableRule
 
 _BULLETS = "•◦▪"
@@ -73,39 +73,36 @@ class Layout:
                 self._block(node, Prefix(), context)
         return self
 
-    def _resume(
-        self, node: SyntaxTreeNode, prefix: Prefix, context: Context, level: int
-    ) -> None:
+    def _resume(self, node: SyntaxTreeNode, prefix: Prefix, context: Context, level: int) -> None:
         """Enter a container that the context's path names; its first blocks are the stub's."""
         step = context.path[level]
-        if step.kind == "quote":
+        types = ("blockquote",) if step.kind == "quote" else ("bullet_list", "ordered_list")
+        if node.type not in types:
+            # A row of dashes below the line that opens the containers makes a table of them all.
+            self._block(node, prefix, None)
+        elif step.kind == "quote":
             self._resumed_children(node, prefix.inside(_BAR, _BAR), context, level + 1)
-            return
-        indent = plain(" " * step.width)
-        inner = replace(prefix.inside(indent, indent), depth=prefix.depth + 1)
-        first, *others = node.children
-        self._resumed_children(first, inner, context, level + 1)
-        number = None if step.number is None else step.number + 1
-        self._items(node, others, prefix, number, last_line(first))
+        else:
+            indent = plain(" " * step.width)
+            inner = replace(prefix.inside(indent, indent), depth=prefix.depth + 1)
+            first, *others = node.children
+            self._resumed_children(first, inner, context, level + 1)
+            number = None if step.number is None else step.number + 1
+            self._items(others, prefix, number, last_line(first))
 
     def _resumed_children(
         self, node: SyntaxTreeNode, prefix: Prefix, context: Context, level: int
     ) -> None:
-        nodes = node.children
-        end: int | None = None
+        nodes = node.children[int(bool(node.children) and is_stand_in(node.children[0])) :]
+        if not nodes:
+            return
         if level < len(context.path):
-            # The way in leads through the last of the stub's blocks of this container.
-            at = 1 if nodes[0].type == "paragraph" else 0
-            self._resume(nodes[at], prefix, context, level)
+            self._resume(nodes[0], prefix, context, level)
         else:
-            at = 1 if context.opener else 0
-            if at < len(nodes):
-                if context.gap:
-                    self.lines.append(BlankLine(prefix.rest))
-                self._block(nodes[at], prefix, context)
-        if at < len(nodes):
-            end = last_line(nodes[at])
-        self._children(nodes[at + 1 :], prefix, end)
+            if context.gap:
+                self.lines.append(BlankLine(prefix.rest))
+            self._block(nodes[0], prefix, context)
+        self._children(nodes[1:], prefix, last_line(nodes[0]))
 
     def _children(self, nodes: list[SyntaxTreeNode], prefix: Prefix, end: int | None) -> None:
         """A container's blocks; an empty row between two only where the source has one.
@@ -130,7 +127,7 @@ class Layout:
                     number = int(node.attrs.get("start", 1))
                     if context is not None and context.number is not None:
                         number = context.number
-                self._items(node, node.children, prefix, number, None)
+                self._items(node.children, prefix, number, None)
             case "blockquote":
                 self._container(node, prefix.inside(_BAR, _BAR))
             case "fence" | "code_block":
@@ -151,7 +148,6 @@ class Layout:
 
     def _items(
         self,
-        node: SyntaxTreeNode,
         items: list[SyntaxTreeNode],
         prefix: Prefix,
         number: int | None,
@@ -179,7 +175,7 @@ class Layout:
         if within == "line":
             lines = lines[1:]
         elif within == "word":
-            lines[0] = lines[0][2:]
+            lines[0] = lines[0][1:]
         first = prefix.first
         for index, line in enumerate(lines):
             continues = within == "word" and index == 0
@@ -227,7 +223,7 @@ class Layout:
                 inline_lines(cell.children[0], style=style) for cell in row.children
             ]
             if is_header and within == "word":
-                cells[0][0] = cells[0][0][2:]
+                cells[0][0] = cells[0][0][1:]
             table.measure(cells)
             self.lines.append(TableRowLine(table, cells, prefix.first))
             prefix = prefix.below()

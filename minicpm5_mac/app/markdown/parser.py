@@ -9,6 +9,10 @@ from __future__ import annotations
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
+# The stub's word: a paragraph that keeps a container open or that the text goes on from. A Unicode
+# noncharacter, which no text has a reason to hold.
+STAND_IN = "\ufdd0"
+
 _parser = (
     MarkdownIt("commonmark", {"html": False})
     .enable(["table", "strikethrough"])
@@ -22,9 +26,9 @@ def parse(source: str) -> list[SyntaxTreeNode]:
     return list(SyntaxTreeNode(tokens).children) if tokens else []
 
 
-def parse_inline(source: str) -> SyntaxTreeNode:
-    """An `inline` node of `source`."""
-    return SyntaxTreeNode(_parser.parseInline(source)).children[0]
+def is_stand_in(node: SyntaxTreeNode) -> bool:
+    """Whether a block is a stub's paragraph, which is not shown."""
+    return node.type == "paragraph" and node.children[0].content == STAND_IN
 
 
 def last_line(node: SyntaxTreeNode) -> int:

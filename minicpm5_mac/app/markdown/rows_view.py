@@ -20,6 +20,11 @@ from minicpm5_mac.app.markdown.lines import Row
 # Schemes that a click opens; others that a model may write (file:, javascript:) are only shown.
 _OPENED = ("http://", "https://", "mailto:")
 
+_COMPONENTS = (
+    *("h1", "h2", "h3", "strong", "em", "strike", "link", "target", "inline-code"),
+    *("code", "label", "border", "bullet", "quote"),
+)
+
 
 class RowsView(Widget):
     """Any number of rows of text in one widget; the mouse selects, a click opens a link.
@@ -29,25 +34,7 @@ class RowsView(Widget):
     """
 
     DEFAULT_CSS = Path(__file__).with_name("markdown.tcss").read_text(encoding="utf-8")
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"markdown--{name}"
-        for name in [
-            "h1",
-            "h2",
-            "h3",
-            "strong",
-            "em",
-            "strike",
-            "link",
-            "target",
-            "inline-code",
-            "code",
-            "label",
-            "border",
-            "bullet",
-            "quote",
-        ]
-    }
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"markdown--{name}" for name in _COMPONENTS}
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -138,5 +125,21 @@ class RowsView(Widget):
             return name
         style = self._named_styles.get(name)
         if style is None:
-            style = self._named_styles[name] = self._get_style(name)
+            known = name.removeprefix(".") in self.COMPONENT_CLASSES
+            style = self._component_style(name[1:]) if known else self._get_style(name)
+            self._named_styles[name] = style
         return style
+
+    def _component_style(self, name: str) -> Style:
+        """A component's own rules, to be laid over the widget's (Textual's own drops colours)."""
+        styles = self.get_component_styles(name)
+        text = styles.text_style
+        return Style(
+            styles.background if styles.has_rule("background") else None,
+            styles.color if styles.has_rule("color") else None,
+            bold=text.bold,
+            dim=text.dim,
+            italic=text.italic,
+            underline=text.underline,
+            strike=text.strike,
+        )

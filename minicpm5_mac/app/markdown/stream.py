@@ -45,13 +45,18 @@ class MarkdownStream(RowsView):
 
     def finish(self) -> None:
         """Nothing follows: show all there is now."""
-        self._flush()
+        self._take_pending()
         self._document.finish()
+        self._show()
+
+    def flush(self) -> None:
+        """Show at once what was appended."""
+        self._take_pending()
         self._show()
 
     def code_blocks(self) -> list[tuple[str, str]]:
         """(language, code) of each code block, in order; the language may be ""."""
-        self._flush()
+        self._take_pending()
         return self._document.code_blocks()
 
     def rows_at(self, width: int) -> list[Row]:
@@ -72,14 +77,13 @@ class MarkdownStream(RowsView):
     def _tick(self) -> None:
         self._armed = False
         if self._pending:
-            self._flush()
-            self._show()
+            self.flush()
         elif self._document.work(time.monotonic() + _SLICE):
             self.refresh()
         self._shown_at = time.monotonic()
         self._arm()
 
-    def _flush(self) -> None:
+    def _take_pending(self) -> None:
         if self._pending:
             text, self._pending = "".join(self._pending), []
             self._document.append(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 from rich.cells import cell_len
@@ -103,7 +104,7 @@ def _cell_rows(cell: Cell, width: int, align: Align) -> list[Content]:
     rows = []
     for line in cell:
         cuts = [0, *breaks(line.plain, width), len(line.plain)]
-        for start, end in zip(cuts, cuts[1:], strict=False):
+        for start, end in pairwise(cuts):
             piece = line[start:end].rstrip()
             space = max(0, width - cell_len(piece.plain))
             left = {"left": 0, "center": space // 2, "right": space}[align]

@@ -14,10 +14,16 @@ from rich.cells import cell_len, split_graphemes
 # Punctuation that must not start or end a row (the common core of JIS X 4051 and GB/T 15834).
 _NO_START = "，。、；：？！）」』】》〉〕”’…·ー～"
 _NO_END = "（「『【《〈〔“‘"
-_WIDE = "\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\U0001f000-\U0001faff\U00020000-\U0003fffd"
+# Hangul, CJK and full-width forms, emoji: wide in Unicode's EastAsianWidth.txt, coarsely.
+_WIDE = (
+    "\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f"
+    "\uff01-\uff60\uffe0-\uffe6\U0001f000-\U0001faff\U00020000-\U0003fffd"
+)
+# What belongs to the cell before it: joiner, emoji selector, skin tones.
+_JOINED = "\u200d\ufe0f\U0001f3fb-\U0001f3ff"
 _unit = re.compile(
     rf"[{_NO_END}]*"
-    rf"(?:[{_WIDE}][\u200d\ufe0f\U0001f3fb-\U0001f3ff]*(?:(?<=\u200d).[\u200d\ufe0f\U0001f3fb-\U0001f3ff]*)*"
+    rf"(?:[{_WIDE}][{_JOINED}]*(?:(?<=\u200d).[{_JOINED}]*)*"
     rf"|[^\s{_WIDE}{_NO_END}]+|(?<=[{_NO_END}])|(?=\s))"
     rf"[{_NO_START}]*\s*",
     re.DOTALL,

@@ -129,7 +129,7 @@ class AssistantMessage(MessageView):
                     if not pane.is_closed:
                         pane.close(cause, tokens)
             case events.Answer(text=text):
-                self._open_answer().append(text)
+                self.begin_answer().append(text)
             case events.CallStarted(name=name):
                 self._add(ToolCallLine(name))
             case events.CallParsed(call=call):
@@ -145,6 +145,16 @@ class AssistantMessage(MessageView):
                 self.finish(f"{note}: {detail}" if note and detail else note)
             case _:
                 pass
+
+    def begin_answer(self) -> MarkdownStream:
+        """The answer text that is being written; a new one after reasoning or a call."""
+        last = self._parts[-1] if self._parts else None
+        if isinstance(last, MarkdownStream):
+            return last
+        if self.following:
+            for pane in self.panes:
+                pane.fold()
+        return self._add(MarkdownStream())
 
     def finish(self, note: str = "") -> None:
         """The reply is over. note: why, where the reader would wonder. More events may not come."""
@@ -186,15 +196,6 @@ class AssistantMessage(MessageView):
         if isinstance(last, ReasoningPane) and not last.is_closed:
             return last
         return self._add(ReasoningPane())
-
-    def _open_answer(self) -> MarkdownStream:
-        last = self._parts[-1] if self._parts else None
-        if isinstance(last, MarkdownStream):
-            return last
-        if self.following:
-            for pane in self.panes:
-                pane.fold()
-        return self._add(MarkdownStream())
 
     def _open_call(self, name: str) -> ToolCallLine:
         last = self._parts[-1] if self._parts else None
