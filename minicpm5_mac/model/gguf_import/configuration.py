@@ -175,7 +175,9 @@ def end_tokens(file: GGUFFile) -> list[int]:
     types = file.get("tokenizer.ggml.token_type", [])
     control = 3  # gguf.TokenType.CONTROL
     turn_ends = [
-        index for index, kind in enumerate(types) if kind == control and tokens[index] in _TURN_ENDS
+        index
+        for index, (text, kind) in enumerate(zip(tokens, types, strict=False))
+        if kind == control and text in _TURN_ENDS
     ]
     return list(dict.fromkeys(token for token in [*named, *turn_ends] if token is not None))
 

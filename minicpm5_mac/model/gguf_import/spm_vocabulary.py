@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import sentencepiece
 from gguf import TokenType
 from sentencepiece import sentencepiece_model_pb2
-from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers
+from tokenizers import Tokenizer, decoders, normalizers
 from tokenizers.models import BPE
 
 from minicpm5_mac.model.gguf_import.reading import GGUFFile
@@ -42,7 +42,7 @@ def spm_tokenizer(file: GGUFFile, vocabulary: Vocabulary) -> Tokenizer:
         raise vocabulary_failure(file.path.name, "it drops repeated spaces")
     prefixed = bool(file.get("tokenizer.ggml.add_space_prefix", True))
     tokenizer = _tokenizer(vocabulary, prefixed)
-    _compare(tokenizer, vocabulary, sentencepiece_reference(vocabulary, prefixed))
+    _compare(tokenizer, vocabulary, sentencepiece_reference(vocabulary, prefixed), prefixed)
     return tokenizer
 
 
@@ -82,15 +82,8 @@ def _tokenizer(vocabulary: Vocabulary, prefixed: bool) -> Tokenizer:
         byte_fallback=any(vocabulary.of_type(TokenType.BYTE)),
     )
     tokenizer = Tokenizer(model)
-    user_defined = any(vocabulary.of_type(TokenType.USER_DEFINED))
-    if prefixed and user_defined:
-        # The prefix belongs to the text, not to what follows a user-defined token in it.
-        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(SPACE, "first", split=False)  # type: ignore[assignment]
-    else:
-        steps = [normalizers.Prepend(SPACE)] if prefixed else []
-        tokenizer.normalizer = normalizers.Sequence(  # type: ignore[assignment]
-            [*steps, normalizers.Replace(" ", SPACE)]
-        )
+    steps = [normalizers.Prepend(SPACE)] if prefixed else []
+    tokenizer.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", SPACE)])  # type: ignore[assignment]
     parts = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
     if prefixed:
         parts.append(decoders.Strip(" ", 1, 0))
@@ -118,6 +111,7 @@ def _compare(
     tokenizer: Tokenizer,
     vocabulary: Vocabulary,
     reference: sentencepiece.SentencePieceProcessor,
+    prefixed: bool,
 ) -> None:
     texts = [
         text.replace(SPACE, " ")
@@ -126,7 +120,17 @@ def _compare(
     # Pieces alone and in rows: a row makes neighbours compete for the characters between them.
     rows = [" ".join(texts[start : start + 20]) for start in range(0, len(texts), 20)]
     joined = ["".join(texts[start : start + 7]) for start in range(0, len(texts), 7)]
-    samples = [text for text in (*_SAMPLES, *texts, *rows, *joined) if text]
+    # Control tokens in text are for sentencepiece no tokens. After a user-defined one, the prefix
+    # is put again by llama.cpp and by the original Llama tokenizer, and not by sentencepiece.
+    kinds = [TokenType.CONTROL, TokenType.UNKNOWN] + [TokenType.USER_DEFINED] * prefixed
+    apart = [
+        text.replace(SPACE, " ") for _, text in vocabulary.of_type(*kinds) if text.strip(SPACE)
+    ]
+    samples = [
+        text
+        for text in (*_SAMPLES, *texts, *rows, *joined)
+        if text and not any(part in text for part in apart)
+    ]
     ours = tokenizer.encode_batch(samples, add_special_tokens=False)
     theirs = reference.encode(samples)
     for text, mine, right in zip(samples, ours, theirs, strict=True):
