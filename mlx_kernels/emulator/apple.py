@@ -1,7 +1,8 @@
 """Apple's own kernels, from the headers in the installed MLX wheel, run by the emulator.
 
-They are launched as MLX's host code launches them (mlx/backend/metal/scaled_dot_product_attention.cpp
-and quantized.cpp, MLX 0.32), so that their results can be held against MLX's and their reads counted.
+They are launched as MLX's host code launches them (scaled_dot_product_attention.cpp and
+quantized.cpp in mlx/backend/metal, MLX 0.32), so that their results can be held against MLX's and
+their reads counted.
 """
 
 from __future__ import annotations
@@ -86,10 +87,9 @@ def _attention_constants(blocks: int | None, *, causal: bool) -> dict[int, bool 
 
 def _kv_strides(k: mx.array, v: mx.array, first: int) -> dict[int, tuple[str, Any]]:
     """The head and sequence strides of row-contiguous K and V [B, heads, N, D], in elements."""
-    heads, n, d = k.shape[1:]
+    n, d = k.shape[2:]
     names = ("k_head_stride", "k_seq_stride", "v_head_stride", "v_seq_stride")
     values = (n * d, d, n * v.shape[-1], v.shape[-1])
-    del heads
     return {
         first + i: (name, np.array(value, dtype=np.uint64))
         for i, (name, value) in enumerate(zip(names, values, strict=True))
@@ -101,7 +101,8 @@ def sdpa_vector(
 ) -> tuple[mx.array, list[LaunchReport]]:
     """`sdpa_vector`: one pass. q [B, H, L, D], k and v [B, H_kv, N, D], L up to 8, one dtype.
 
-    Returns [B, H, L, D] of that dtype and the report of its one launch. options: order, seed, sample.
+    Returns [B, H, L, D] of that dtype and the report of its one launch. options: order, seed and
+    sample.
     """
     batch, heads, rows, d = q.shape
     out, report = run_header_kernel(

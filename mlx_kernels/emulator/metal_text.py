@@ -46,7 +46,8 @@ def as_cpp(text: str, function_constants: Mapping[int, bool | int | float]) -> s
     """Preprocessed Metal text as C++ for the emulator.
 
     Variables declared `threadgroup` become references into the emulated threadgroup's memory, other
-    uses of the word are dropped; literals like 1.0 become float, as Metal has no double; function
+    uses of the word are dropped; literals like 1.0 become float, as Metal
+    has no double; function
     constants become constants of the given values, by index.
     """
     text = _FUNCTION_CONSTANT.sub(lambda m: _function_constant(m, function_constants), text)
@@ -57,8 +58,8 @@ def as_cpp(text: str, function_constants: Mapping[int, bool | int | float]) -> s
     i = 0
     while i < len(tokens):
         token = tokens[i]
-        if token.kind == "number" and _DECIMAL_FLOAT.match(token.text):
-            out.append(token.text + "f")
+        if token.kind == "number":
+            out.append(_literal(token.text))
         elif token.kind == "name" and token.text == "threadgroup" and before != "[":
             declaration = _declaration(tokens, i) if before in ";{}" else None
             if declaration is not None:
@@ -80,6 +81,14 @@ def as_cpp(text: str, function_constants: Mapping[int, bool | int | float]) -> s
             before = token.text
         i += 1
     return "".join(out)
+
+
+def _literal(text: str) -> str:
+    """A number of Metal as one of C++: without a suffix a float; 1.0h a half, 1.0bf a bfloat."""
+    for suffix, kind in (("bf", "bfloat"), ("h", "half"), ("H", "half")):
+        if _DECIMAL_FLOAT.match(text.removesuffix(suffix)) and text.endswith(suffix):
+            return f"{kind}({text.removesuffix(suffix)}f)"
+    return text + "f" if _DECIMAL_FLOAT.match(text) else text
 
 
 def _function_constant(match: re.Match[str], values: Mapping[int, bool | int | float]) -> str:

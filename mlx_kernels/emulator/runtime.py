@@ -100,8 +100,8 @@ def emulate(
 
     inputs: MLX or NumPy arrays, or numbers. output_shapes, output_dtypes: of the outputs; one whose
     dtype is MLX's is an MLX array, one whose dtype is NumPy's a NumPy array. grid: in threads.
-    threadgroup: in threads. template: names with an int, a bool or a dtype. init_value: what outputs
-    hold before; None leaves them unwritten, and reading them is a fault.
+    threadgroup: in threads. template: names with an int, a bool or a dtype. init_value: what
+    outputs hold before; None leaves them unwritten, and reading them is a fault.
     orders: the orders in which lanes, simdgroups and threadgroups run, one run each; results that
     differ beyond rounding are refused. sample: run only this many threadgroups, spread evenly over
     the grid; the others' outputs stay zero.
@@ -286,7 +286,7 @@ def _three(what: str, sizes: Sequence[int]) -> tuple[int, ...]:
 def check_equal(
     kernel: str, output: str, a: np.ndarray, b: np.ndarray, dtype: str, order: str, other: str
 ) -> None:
-    """Raises OrderDependence if two runs' bytes of an output differ beyond rounding of its dtype."""
+    """Raises OrderDependence if two runs' bytes of an output differ beyond the dtype's rounding."""
     if np.array_equal(a, b):
         return
     if dtype == "bfloat16":

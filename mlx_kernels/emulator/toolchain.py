@@ -20,7 +20,8 @@ _INSTALL = "Install one: apt install g++ (Debian, Ubuntu), dnf install gcc-c++ (
 INSTALL_CLANG = "apt install clang-19 (Debian, Ubuntu), brew install llvm (macOS)"
 
 # Register arrays and loops stay as the text has them: no vector code, no loops turned into memset,
-# no fused multiply-adds; uninitialised variables hold a pattern instead of what happens to be there.
+# no fused multiply-adds; uninitialised variables hold a pattern instead of what happens to
+# be there.
 _COMMON = [
     "-std=c++17",
     "-O2",

@@ -1,4 +1,4 @@
-"""Apple's own kernels, from the installed MLX wheel, through the emulator: against MLX on the CPU."""
+"""Apple's own kernels, from the installed MLX wheel, in the emulator, against MLX on the CPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from mlx_kernels.emulator import apple
 
 D = 128
-# Rounding of the output's type at the size of its values; accumulation is in float32 in all of them.
+# Rounding of the output's type at the size of its values; all accumulate in float32.
 TOLERANCE = {mx.float32: 1e-5, mx.float16: 1e-3, mx.bfloat16: 8e-3}
 DTYPES = list(TOLERANCE)
 
@@ -84,8 +84,8 @@ def test_apples_affine_quantize_agrees_with_mlx(dtype, bits, group_size):
     w[3] = mx.zeros((128,), dtype)
     (packed, scales, biases), report = apple.affine_quantize(w, group_size=group_size, bits=bits)
     expected = mx.quantize(w, group_size=group_size, bits=bits)
-    # A quotient midway between two integers: the kernel rounds it away from zero (metal::round), the
-    # CPU to even (rint). With few digits such quotients occur.
+    # A quotient midway between two integers: the kernel rounds it away from zero (metal::round),
+    # the CPU to even (rint). With few digits such quotients occur.
     same = np.array(scales == expected[1]) & np.array(biases == expected[2])
     assert same.mean() > 0.95
     if dtype != mx.bfloat16:

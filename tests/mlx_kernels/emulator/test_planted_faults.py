@@ -314,7 +314,7 @@ def test_a_planted_fault_is_refused_by_its_name_and_line(metal_kernel, planted):
 
 def test_a_fault_names_both_threads_of_a_race(metal_kernel):
     kernel = metal_kernel("y[0] = x[thread_position_in_grid.x];")
-    with pytest.raises(faults.Race, match="thread 1 of threadgroup .* races with thread 0"):
+    with pytest.raises(faults.Race, match=r"thread 1 of threadgroup .* races with thread 0"):
         kernel.emulate(
             inputs=[mx.ones((2,))],
             grid=(2, 1, 1),

@@ -229,8 +229,3 @@ float operator*(half, bfloat) = delete;
 float operator*(bfloat, half) = delete;
 float operator/(half, bfloat) = delete;
 float operator/(bfloat, half) = delete;
-
-constexpr half operator""h(long double x) { return half(float(x)); }
-constexpr half operator""h(unsigned long long x) { return half(float(x)); }
-constexpr bfloat operator""bf(long double x) { return bfloat(float(x)); }
-constexpr bfloat operator""bf(unsigned long long x) { return bfloat(float(x)); }

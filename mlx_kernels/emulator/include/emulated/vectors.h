@@ -70,6 +70,9 @@ struct alignas(2 * sizeof(T)) vec<T, 2> {
   constexpr vec(T a, T b) : x(a), y(b) {}
   template <typename S, enable_if_t<emulated_scalar<S, T>::value, int> = 0>
   constexpr vec(S a) : x(T(a)), y(T(a)) {}
+  template <typename U, int A, int B, int C, int D>
+  explicit constexpr vec(const emulated_swizzle<U, 2, A, B, C, D>& v) 
+      : vec(v.operator vec<U, 2>()) {}
   template <typename U>
   explicit constexpr vec(const vec<U, 2>& v) : x(T(v.x)), y(T(v.y)) {}
   constexpr vec& operator=(const vec& v) {
@@ -108,6 +111,9 @@ struct alignas(4 * sizeof(T)) vec<T, 3> {
   constexpr vec(T a, const vec<T, 2>& b) : x(a), y(b.x), z(b.y) {}
   template <typename S, enable_if_t<emulated_scalar<S, T>::value, int> = 0>
   constexpr vec(S a) : x(T(a)), y(T(a)), z(T(a)) {}
+  template <typename U, int A, int B, int C, int D>
+  explicit constexpr vec(const emulated_swizzle<U, 3, A, B, C, D>& v) 
+      : vec(v.operator vec<U, 3>()) {}
   template <typename U>
   explicit constexpr vec(const vec<U, 3>& v) : x(T(v.x)), y(T(v.y)), z(T(v.z)) {}
   // By component: the fourth place of storage is not part of the value.
@@ -160,6 +166,9 @@ struct alignas(4 * sizeof(T)) vec<T, 4> {
   constexpr vec(T a, const vec<T, 3>& b) : x(a), y(b.x), z(b.y), w(b.z) {}
   template <typename S, enable_if_t<emulated_scalar<S, T>::value, int> = 0>
   constexpr vec(S s) : x(T(s)), y(T(s)), z(T(s)), w(T(s)) {}
+  template <typename U, int A, int B, int C, int D>
+  explicit constexpr vec(const emulated_swizzle<U, 4, A, B, C, D>& v) 
+      : vec(v.operator vec<U, 4>()) {}
   template <typename U>
   explicit constexpr vec(const vec<U, 4>& v) : x(T(v.x)), y(T(v.y)), z(T(v.z)), w(T(v.w)) {}
   constexpr vec& operator=(const vec& v) {
