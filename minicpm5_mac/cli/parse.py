@@ -63,21 +63,25 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _load_tools(path: Path) -> list[dict[str, Any]]:
     try:
-        tools = json.loads(path.read_text(encoding="utf-8"))
+        tools = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise Failure(f"cannot read {path}: {error.strerror}", "Check --tools.") from error
+        raise Failure(
+            f"cannot read {path}: {error.strerror or error}", "Check --tools.", 2
+        ) from error
     except UnicodeDecodeError as error:
-        raise Failure(f"{path} is not UTF-8 text.", _SHAPE) from error
+        raise Failure(f"{path} is not UTF-8 text.", _SHAPE, 2) from error
     except (ValueError, RecursionError) as error:
-        raise Failure(f"{path} is not JSON: {error}", _SHAPE) from error
+        raise Failure(f"{path} is not JSON: {error}", _SHAPE, 2) from error
     if not isinstance(tools, list):
-        raise Failure(f"{path} holds no list of tools.", _SHAPE)
+        raise Failure(f"{path} holds no list of tools.", _SHAPE, 2)
     for i, tool in enumerate(tools, 1):
         function = tool.get("function", tool) if isinstance(tool, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-            raise Failure(f"{path}: tool {i} has no name.", _SHAPE)
-        if not isinstance(function.get("parameters", {}), dict):
-            raise Failure(f"{path}: the parameters of tool {i} are no JSON Schema object.", _SHAPE)
+            raise Failure(f"{path}: tool {i} has no name.", _SHAPE, 2)
+        if not isinstance(function.get("parameters") or {}, dict):
+            raise Failure(
+                f"{path}: the parameters of tool {i} are no JSON Schema object.", _SHAPE, 2
+            )
     return tools
 
 

@@ -13,6 +13,8 @@ from minicpm5_mac.reply.region import Piece, Region
 from minicpm5_mac.reply.tool_schema import declared_tools
 from minicpm5_mac.reply.trimmed import TrimmedText
 
+_IN_THINKING = "a call written while thinking is not run"
+
 
 class _Place(Enum):
     START = auto()  # nothing but blanks so far: <think> may still open a block
@@ -125,7 +127,7 @@ class ReplyParser:
         if isinstance(piece, CallStarted):
             self._events.append(piece)
         elif self.thinking:
-            self._events.append(CallRejected("inside_thinking", piece.name))
+            self._events.append(CallRejected("inside_thinking", piece.name, detail=_IN_THINKING))
         else:
             self._events.append(judge(piece, self._tools))
 

@@ -6,7 +6,9 @@ makes calls of that tool impossible, never the reading of a reply.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -78,13 +80,18 @@ class ToolSchema:
         """The schema of one parameter; None if it is not declared.
 
         Other names than the declared ones are allowed only where the schema says so in words,
-        by `additionalProperties`: leaving it out means in JSON Schema that all are welcome, but
-        in tool definitions that nobody thought of it.
+        by `patternProperties` or `additionalProperties`: leaving these out means in JSON Schema
+        that all are welcome, but in tool definitions that nobody thought of it.
         """
         for part in self._parts(self._root):
             properties = part.get("properties")
             if isinstance(properties, dict) and name in properties:
                 return properties[name]
+        patterns = self._root.get("patternProperties")
+        for pattern, schema in patterns.items() if isinstance(patterns, dict) else ():
+            with suppress(re.error, TypeError):
+                if re.search(pattern, name):
+                    return schema
         additional = self._root.get("additionalProperties")
         return additional if additional is True or isinstance(additional, dict) else None
 

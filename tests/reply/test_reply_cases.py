@@ -283,6 +283,24 @@ VALUES = [
     ),
 ]
 
+VALUES += [
+    Case(
+        "references are decoded before JSON is read",
+        '<function name="mixed"><param name="words">[&quot;a&lt;b&quot;]</param></function>',
+        calls=[("mixed", {"words": ["a<b"]})],
+    ),
+    Case(
+        "CDATA is not decoded before JSON is read",
+        '<function name="mixed"><param name="words"><![CDATA[["&lt;"]]]></param></function>',
+        calls=[("mixed", {"words": ["&lt;"]})],
+    ),
+    Case(
+        "a ghost space in JSON, in a call that has it in its tags",
+        '<functionĠname="mixed"><paramĠname="words">["aĠb",Ġ"c"]</param></function>',
+        calls=[("mixed", {"words": ["a b", "c"]})],
+    ),
+]
+
 ENDS = [
     text("a beginning of a tag at the end is text", "a <func"),
     text("a beginning of a think tag at the end is text", "a </thin"),
