@@ -19,9 +19,18 @@ class Said:
 
 
 def banner(
-    model: ModelState, reply: ReplyState, waiting: str, editing: bool, unanswered: bool
+    model: ModelState,
+    reply: ReplyState,
+    *,
+    waiting: str = "",
+    editing: bool = False,
+    unanswered: bool = False,
+    cut: bool = False,
 ) -> Said | None:
-    """waiting: a message that goes out later. unanswered: the last message got no reply."""
+    """waiting: a message that goes out later. editing: an earlier one is in the composer.
+
+    unanswered: the last message got no reply; cut: its reply broke off by a fault.
+    """
     if model.stopped:
         return Said(
             f"The model {model.stopped}. The conversation is kept.",
@@ -44,6 +53,8 @@ def banner(
         return Said("Editing an earlier message.", "enter sends a new branch · esc leaves it")
     if unanswered and not reply.running and model.ready is not None:
         return Said("The last message has no reply yet.", "ctrl+r answers it")
+    if cut and not reply.running and model.ready is not None:
+        return Said("The last reply broke off.", "ctrl+g lets it go on · ctrl+r answers again")
     return None
 
 

@@ -26,6 +26,7 @@ from minicpm5_mac.app.options import AppOptions
 from minicpm5_mac.app.screens.chat import ChatScreen
 from minicpm5_mac.app.screens.help import Help
 from minicpm5_mac.app.screens.log import LogViewer
+from minicpm5_mac.app.terminal_keys import teach_terminal_keys
 from minicpm5_mac.app.themes import THEMES, choose_theme
 from minicpm5_mac.events import EngineStopped, Event, ModelFailed
 
@@ -48,7 +49,7 @@ class ChatApp(App[None]):
     ]
     ENABLE_COMMAND_PALETTE = True
     CSS = """
-    ToastRack { align: right top; margin: 0; }
+    ToastRack { dock: top; align: right top; }
     Toast { background: $panel; max-width: 60; }
     App:nocolor .option-list--option-highlighted { text-style: reverse; }
     CommandPalette > Vertical { background: $surface; }
@@ -57,6 +58,7 @@ class ChatApp(App[None]):
     def __init__(self, options: AppOptions) -> None:
         # Without colours the terminal's own two are used: a picture in greys is not NO_COLOR.
         super().__init__(ansi_color="NO_COLOR" in os.environ)
+        teach_terminal_keys()
         for theme in THEMES:
             self.register_theme(theme)
         self.options = options
@@ -107,8 +109,12 @@ class ChatApp(App[None]):
         wanted = self.options.settings.model
         given = "model" in self.options.given
         name = wanted if given else await models.first_model(self, wanted)
-        if name is None:
+        if name == models.LEAVE:
             self.action_leave()
+        elif name is None:
+            failed = ModelFailed("not_found", "No model is loaded.")
+            self.model = self.model.after([failed])
+            self.chat.show_model(self.model)
         elif name == wanted:
             self._run_model(self.live.start)
         else:

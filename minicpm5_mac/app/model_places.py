@@ -9,7 +9,7 @@ from minicpm5_mac.failure import Failure
 from minicpm5_mac.model.resolve import ALIASES
 
 DEMO = "demo"
-NAMES = {"2b": "MiniCPM5-2B", "1b": "MiniCPM5-1B", DEMO: "SmolLM2-135M, a demo"}
+NAMES = {"2b": "MiniCPM5-2B", "1b": "MiniCPM5-1B", DEMO: "SmolLM2-135M"}
 """The models that this program knows by a short name, in the order in which they are offered."""
 
 

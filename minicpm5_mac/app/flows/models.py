@@ -22,11 +22,14 @@ from minicpm5_mac.app.screens.choice import Choice, Way
 from minicpm5_mac.app.screens.question import Question
 from minicpm5_mac.events import ModelFailed
 
+LEAVE = ""
+"""The answer of a user who wants none of the models."""
+
 
 async def first_model(app: App[Any], name: str) -> str | None:
     """The model to begin with: `name` where it is here, else what the user decides.
 
-    None to leave.
+    LEAVE to leave, None to go on without a model for now.
     """
     while not await asyncio.to_thread(is_here, name):
         found = await asyncio.to_thread(offer, name)
@@ -48,9 +51,9 @@ async def first_model(app: App[Any], name: str) -> str | None:
                 return name
             case "d":
                 return DEMO
-            case "t":
-                continue
-            case _:
+            case "q":
+                return LEAVE
+            case None:
                 return None
     return name
 

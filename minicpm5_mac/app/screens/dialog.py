@@ -46,7 +46,7 @@ class Dialog(ModalScreen[Result | None]):
             text-overflow: ellipsis; }
         & OptionList:focus { border: none; background-tint: $foreground 0%; }
         & Input { border: round $border-blurred; height: 3; }
-        & Input:focus { border: round $primary; }
+        & Input:focus { border: round $primary; background-tint: $foreground 0%; }
         & .dialog-text { height: auto; margin: 0 0 1 0; }
         & .dialog-note { height: auto; color: $text-muted; }
         & .dialog-fault { height: auto; color: $error; }

@@ -28,7 +28,7 @@ from minicpm5_mac.app.widgets.composer import Composer
 from minicpm5_mac.app.widgets.composer_panel import ComposerPanel
 from minicpm5_mac.app.widgets.status_line import StatusLine
 from minicpm5_mac.app.widgets.welcome import Welcome
-from minicpm5_mac.conversations.records import StoredMessage
+from minicpm5_mac.conversations.records import CRASHED, StoredMessage
 from minicpm5_mac.events import (
     Answer,
     ContextFull,
@@ -68,6 +68,7 @@ class ReplyingScreen(Screen[None]):
         self.waiting = ""
         self.editing: int | None = None
         self.unanswered = False
+        self.cut = False
         self.title_shown = ""
         self._set_aside = ""
         self._sending = ""
@@ -126,24 +127,29 @@ class ReplyingScreen(Screen[None]):
             self.complain(failure)
             return
         await self.show_opened(opened)
+        self._send_waiting()
 
     async def show_opened(self, opened: Opened) -> None:
         """Show another conversation, with its draft."""
         last_usage = next((m.usage for m in reversed(opened.messages) if m.usage), Usage())
         self.runner.recall_counts(last_usage)
         self._stop_editing()
-        if opened.draft and not self.draft.strip():
-            self.composer.load(opened.draft)
         for message in opened.messages:
             if message.role == "user":
                 self.composer.input_history.add(message.content)
+        if opened.draft and not self.draft.strip():
+            self.composer.load(opened.draft)
+        elif opened.draft:
+            self.composer.input_history.add(opened.draft)
         await self.show_messages(opened.messages)
         self.show_title(opened.title)
         self.refresh_status()
 
     async def show_messages(self, messages: Sequence[StoredMessage]) -> None:
         """Show these messages and nothing else."""
-        self.unanswered = bool(messages) and messages[-1].role == "user"
+        last = messages[-1] if messages else None
+        self.unanswered = last is not None and last.role == "user"
+        self.cut = last is not None and last.cause in ("error", CRASHED)
         with self.app.batch_update():
             self.set_class(not messages, "-empty")
             await self.transcript.load(entries(messages))
@@ -181,7 +187,14 @@ class ReplyingScreen(Screen[None]):
             context_limit=model.ready.context_limit if model.ready else 0,
             reply=self.reply,
         )
-        said = banner(model, self.reply, self.waiting, self.editing is not None, self.unanswered)
+        said = banner(
+            model,
+            self.reply,
+            waiting=self.waiting,
+            editing=self.editing is not None,
+            unanswered=self.unanswered,
+            cut=self.cut,
+        )
         self.query_one(Banner).show(said)
 
     # Sending ------------------------------------------------------------------------------------
@@ -192,29 +205,29 @@ class ReplyingScreen(Screen[None]):
         if typed is None:
             self._submit(event.text)
         elif typed.command is None:
+            self._give_back(event.text)
             self.notify(
                 f"There is no command /{typed.name}. A blank before it sends it as a message.",
                 severity="warning",
                 markup=False,
             )
         else:
-            self.composer.take()
             self.chat_app.run_slash_command(typed.command, typed.argument)
 
     def _submit(self, text: str) -> None:
         model = self._model
-        if model.failed is not None or model.stopped or not self.live.is_open:
+        if model.failed is not None or model.stopped:
+            self._give_back(text)
             self.notify("No model is loaded; the message stays here.", severity="warning")
-            return
-        self.composer.take()
-        if self.reply.running or model.ready is None:
+        elif self.reply.running or model.ready is None or not self.live.is_open:
             self.waiting = f"{self.waiting}\n\n{text}" if self.waiting else text
             self.refresh_status()
         else:
             self._send(text)
 
     def _send_waiting(self) -> None:
-        if self.waiting and not self.reply.running:
+        ready = self._model.ready is not None and self.live.is_open
+        if self.waiting and ready and not self.reply.running:
             text, self.waiting = self.waiting, ""
             self._send(text)
 
@@ -264,7 +277,7 @@ class ReplyingScreen(Screen[None]):
                 if text:
                     view.show(kind(text))
         self._reply_view = view
-        self.unanswered = False
+        self.unanswered = self.cut = False
         self.runner.run(events)
         self.refresh_status()
 
@@ -293,6 +306,7 @@ class ReplyingScreen(Screen[None]):
         if self._reply_view is not None:
             self._reply_view.finish("failed" if outcome.error else "")
             self.unanswered = not self._reply_view.message_id and outcome.full is None
+            self.cut = bool(outcome.end and outcome.end.finish == "failed") and not self.unanswered
             self._reply_view = None
         if outcome.error is not None:
             if sending and not outcome.saved:
@@ -304,7 +318,7 @@ class ReplyingScreen(Screen[None]):
         if self.waiting:
             if outcome.cancelled or outcome.error or outcome.full:
                 self.take_back_waiting()
-            elif self._model.ready is not None:
+            else:
                 self._send_waiting()
         if self.chat_app.options.bell:
             self.app.bell()

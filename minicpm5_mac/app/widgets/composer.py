@@ -52,7 +52,7 @@ class Composer(TextArea):
 
     @dataclass
     class Submitted(Message):
-        """Enter was pressed on a text that is not blank."""
+        """A text was sent off; it is in the history and no longer in the composer."""
 
         text: str
 
@@ -94,6 +94,10 @@ class Composer(TextArea):
         self.clear()
         return text
 
+    def submit(self) -> None:
+        """Hand over what is written; what is typed from now on belongs to the next message."""
+        self.post_message(self.Submitted(self.take()))
+
     @property
     def line_to_caret(self) -> str:
         row, column = self.cursor_location
@@ -103,7 +107,7 @@ class Composer(TextArea):
         if self.completing:
             self.post_message(self.CompletionKey("enter"))
         elif self.text.strip():
-            self.post_message(self.Submitted(self.text))
+            self.submit()
 
     def action_newline(self) -> None:
         self._replace_via_keyboard("\n", *self.selection)
@@ -160,6 +164,11 @@ class Composer(TextArea):
             self.focus()
 
     async def _on_key(self, event: events.Key) -> None:
-        # Enter is a binding here; Textual would call the base class too, which inserts a line end.
-        if event.key == "enter":
+        # Textual runs a binding only after its key has bubbled up to the app. Characters typed
+        # meanwhile would overtake it: an Enter would send what was typed after it.
+        for binding in self._bindings.key_to_bindings.get(event.key, ()):
+            event.stop()
             event.prevent_default()
+            self._restart_blink()
+            await self.run_action(binding.action)
+            return

@@ -147,7 +147,7 @@ class ComposerPanel(Vertical):
         # Enter on a command that needs nothing more runs it; on anything else it only fills in.
         command = start == 0 and candidate.insert.startswith("/")
         if submit and command and (whole or not candidate.insert.endswith(" ")):
-            composer.post_message(Composer.Submitted(composer.text))
+            composer.submit()
 
     def _close_list(self) -> None:
         self.composer.completing = False
