@@ -16,7 +16,6 @@ import httpx2
 from minicpm5_mac.model.failure import ModelFailure
 from minicpm5_mac.model.progress import DownloadMeter
 
-_CHUNK = 1024 * 1024
 _ATTEMPTS = 5  # in a row without a single new byte
 _PAUSE = 1.0  # seconds before another attempt
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
@@ -132,7 +131,7 @@ def _stream(
                 "Try again later.",
             )
         with partial.open("ab") as file:
-            for chunk in response.iter_raw(_CHUNK):
+            for chunk in response.iter_raw():
                 file.write(chunk)
                 meter.received(len(chunk))
         if partial.stat().st_size < remote.size:

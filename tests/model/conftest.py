@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from gguf_samples import Sample, byte_level_metadata, byte_level_tokenizer
+from local_server import LocalServer
 from tokenizers.pre_tokenizers import ByteLevel
 
 from minicpm5_mac.locations import HOME_VARIABLE
@@ -39,3 +41,11 @@ def small_model(small_gguf: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     folder = tmp_path_factory.mktemp("small-model")
     write_model_folder(small_gguf, folder)
     return folder
+
+
+@pytest.fixture
+def server() -> Iterator[LocalServer]:
+    """A web server of this test's own."""
+    server = LocalServer()
+    yield server
+    server.close()
