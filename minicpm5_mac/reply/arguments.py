@@ -70,7 +70,7 @@ def read_value(tool: ToolSchema, schema: object, text: str) -> Any:
             if not (types and "string" in types and isinstance(literal, str)):
                 readings.append(literal)
         except NoLiteral as error:
-            trouble = str(error)
+            trouble = f"not {_short(repr(text), 60)} ({error})"
     if types is None or "string" in types:
         readings.append(text)
     for reading in readings:
@@ -79,8 +79,8 @@ def read_value(tool: ToolSchema, schema: object, text: str) -> Any:
             return reading
         trouble = error
     expected = " or ".join(sorted(types)) if types else "what the tool declares"
-    raise WrongType(f"expected {expected}; {trouble}")
+    raise WrongType(f"expected {expected}: {trouble}")
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _MAX_DETAIL else text[: _MAX_DETAIL - 1] + "…"
+def _short(text: str, length: int = _MAX_DETAIL) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -33,7 +33,7 @@ _NOT_IN_BARE_NAME = "<\"'`="
 
 # Inside a raw value: the one before was never closed, and what follows is no part of it.
 _NEXT_PARAMETER = re.compile(rf"<param[\s{GHOST_SPACE}]*name[\s{GHOST_SPACE}]*=")
-_REFERENCE = re.compile(r"&(?:#([0-9]{1,10})|#x([0-9a-fA-F]{1,8})|(amp|lt|gt|quot|apos));")
+_REFERENCE = re.compile(r"&(?:#0*([0-9]{1,7})|#x0*([0-9a-fA-F]{1,6})|(amp|lt|gt|quot|apos));")
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,7 @@ class CallDraft:
 
     ghost: a tag of it has `Ġ` for a space, so all of it has. wrapper: those tags of an
     `<arguments>` wrapper that may still come. json_body: `{` stands where parameters should.
+    stray_ghost: `Ġ` stood between tags, which is a blank if a later tag has it too.
     """
 
     name_parts: list[str] = field(default_factory=list)
@@ -98,6 +99,7 @@ class CallDraft:
     ghost: bool = False
     wrapper: tuple[str, ...] = (ARGUMENTS, ARGUMENTS_END)
     json_body: bool = False
+    stray_ghost: bool = False
     fault: str = ""
 
     @property
@@ -113,6 +115,13 @@ class CallDraft:
         """Nothing but blanks, where text between this call's tags is concerned."""
         return self._spaced(text).isspace()
 
+    def read_between(self, text: str) -> None:
+        """Take note of text that stands outside of the parameters, where none should."""
+        if text.replace(GHOST_SPACE, " ").isspace():
+            self.stray_ghost = self.stray_ghost or GHOST_SPACE in text
+        else:
+            self.blame("text outside of the parameters")
+
     def finish(self, *, cut: bool) -> RawCall:
         """The call as it now stands."""
         values: list[RawValue] = []
@@ -121,6 +130,8 @@ class CallDraft:
             if not is_cdata:
                 text = decode_references(_without_wrapping_newlines(text))
             values.append(RawValue(self._attribute(name), text))
+        if self.stray_ghost and not self.ghost:
+            self.blame("text outside of the parameters")
         return RawCall(self.name, tuple(values), cut, self.fault)
 
     def _spaced(self, text: str) -> str:
@@ -166,8 +177,8 @@ def read_body(scanner: Scanner, draft: CallDraft, done_with: Callable[[], None])
         done_with()
         piece = yield "<"
         if piece != "<":
-            if not (draft.json_body or draft.is_blank(piece)):
-                draft.blame("text outside of the parameters")
+            if not draft.json_body:
+                draft.read_between(piece)
             continue
         if draft.json_body:
             tag = yield from read_tag(scanner, (FUNCTION_END,))

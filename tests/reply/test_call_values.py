@@ -169,6 +169,8 @@ def test_references_within_the_schema_are_followed() -> None:
         {"anyOf": [5]},
         {"minimum": "a", "type": "integer"},
         {"allOf": [{"$ref": "#/properties/p"}]},
+        {"anyOf": [{"$ref": "#/properties/p"}, {"$ref": "#/properties/p"}]},
+        {"allOf": [{"$ref": "#/properties/p"}, {"$ref": "#/properties/p"}]},
         5,
         "string",
         [],
@@ -183,6 +185,31 @@ def test_a_broken_declaration_lets_no_call_through_and_raises_nothing(
     monkeypatch.setattr("urllib.request.urlopen", no_network)
     monkeypatch.setattr("socket.socket.connect", no_network)
     assert value_of(schema, "1") is WrongType
+
+
+def test_an_older_dialect_is_no_way_round_the_integers() -> None:
+    root = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "definitions": {"Count": {"type": "integer"}},
+        "properties": {"n": {"type": "integer"}, "p": {"$ref": "#"}},
+    }
+    tool = ToolSchema("tool", root)
+    assert read_value(tool, {"$ref": "#/definitions/Count"}, "3") == 3
+    assert read_value(tool, {"$ref": "#"}, '{"n": 3}') == {"n": 3}
+    for schema, text in (({"$ref": "#/definitions/Count"}, "3.0"), ({"$ref": "#"}, '{"n": 3.0}')):
+        with pytest.raises(WrongType):
+            read_value(tool, schema, text)
+
+
+def test_a_deep_schema_raises_nothing() -> None:
+    schema: dict[str, Any] = {"type": "integer"}
+    for _ in range(5000):
+        schema = {"anyOf": [schema]}
+    assert value_of(schema, "1") is WrongType
+    root: dict[str, Any] = {"required": ["a"]}
+    for _ in range(5000):
+        root = {"allOf": [root]}
+    assert ToolSchema("tool", root).required in ((), ("a",))
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,17 @@ SPELLINGS = [
         f'{NOTE}aĠb</param><paramĠname="title">c{END}',
         calls=[("note", {"text": "a b", "title": "c"})],
     ),
+    Case(
+        "a ghost space between parameters is a blank if a later tag has one",
+        f'{NOTE}a</param>Ġ\n<paramĠname="title">c{END}',
+        calls=[("note", {"text": "a", "title": "c"})],
+    ),
+    reject(
+        "a ghost space between parameters is text if no tag has one",
+        f'{NOTE}a</param>Ġ<param name="title">c{END}',
+        "malformed",
+        "note",
+    ),
     note("a ghost space in a value alone is a letter", "ĠorĠ", "ĠorĠ"),
     Case(
         "a ghost space counts for one call only",
@@ -213,7 +224,11 @@ VALUES = [
     note("a string is what stands there", "None", "None"),
     note("quotes stay", '"a"', '"a"'),
     note("the five entities are decoded", "&lt;&gt;&amp;&quot;&apos;", "<>&\"'"),
-    note("numeric references are decoded", "&#65;&#x42;&#x1F600;&#10;", "AB\U0001f600\n"),
+    note(
+        "numeric references are decoded",
+        "&#0000000000000065;&#x42;&#x1F600;&#10;",
+        "AB\U0001f600\n",
+    ),
     note("once only", "&amp;lt;", "&lt;"),
     note(
         "others stay",
