@@ -51,7 +51,8 @@ def load(
 ) -> LoadedModel:
     """Load a folder in MLX format. Raises Failure where it is not one or is damaged.
 
-    config: instead of what config.json says, as `check_model` returns it. available_memory: bytes that may be used; float32 weights on a CPU are chosen by it.
+    config: instead of what config.json says, as `check_model` returns it. available_memory: bytes
+    that may be used; float32 weights on a CPU are chosen by it.
     """
     encoder = load_prompt_encoder(folder)
     try:

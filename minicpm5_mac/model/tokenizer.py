@@ -210,8 +210,8 @@ class Detokenizer:
 def load_tokenizer(folder: Path) -> Tokenizer:
     """The tokenizer of a model folder.
 
-    End ids come from generation_config.json, config.json and
-    the tokenizer's eos_token together, as models disagree on where they list them.
+    End ids come from generation_config.json, config.json and the tokenizer's eos_token together,
+    as models disagree on where they list them.
     """
     definition = _json(folder / "tokenizer.json")
     config = _json(folder / "tokenizer_config.json")
