@@ -1,4 +1,4 @@
-"""Slash commands, mentions, completion and history: the rules of what is typed, without a screen."""
+"""What is typed, without a screen: slash commands, mentions, completion, history."""
 
 from __future__ import annotations
 

@@ -110,7 +110,11 @@ def test_the_gauge_of_the_context(used, says, tone):
 
 def test_a_narrow_line_drops_what_matters_least_and_never_what_runs():
     segments = [Segment("phase"), Segment("context", rank=1), Segment("first token", rank=4)]
-    assert [s.text for s in status_segments.fit(segments, 80)] == ["phase", "context", "first token"]
+    assert [s.text for s in status_segments.fit(segments, 80)] == [
+        "phase",
+        "context",
+        "first token",
+    ]
     assert [s.text for s in status_segments.fit(segments, 20)] == ["phase", "context"]
     assert [s.text for s in status_segments.fit(segments, 3)] == ["phase"]
 
