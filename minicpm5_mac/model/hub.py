@@ -200,12 +200,6 @@ def _failures_named(repository: str) -> Iterator[None]:
             f"{host} no longer has the commit of {repository} that was in use.",
             f"Take its present one: minicpm5-mac models pull {repository}",
         ) from error
-    except hub_errors.RepositoryNotFoundError as error:
-        raise ModelFailure(
-            "not_found",
-            f"{repository} is not on {host}, or not for you to see.",
-            "Check the spelling; for a private repository log in with `hf auth login`.",
-        ) from error
     except hub_errors.OfflineModeIsEnabled as error:
         raise ModelFailure(
             "offline",
@@ -219,6 +213,14 @@ def _failures_named(repository: str) -> Iterator[None]:
             f"Check the network connection and HF_ENDPOINT. {WITHOUT_HUB}",
         ) from error
     except hub_errors.HfHubHTTPError as error:
+        if isinstance(error, hub_errors.RepositoryNotFoundError) or (
+            error.response.status_code == 404
+        ):
+            raise ModelFailure(
+                "not_found",
+                f"{repository} is not on {host}, or not for you to see.",
+                "Check the spelling; for a private repository log in with `hf auth login`.",
+            ) from error
         raise ModelFailure(
             "download",
             f"{repository} cannot be fetched: {host} answered HTTP {error.response.status_code}.",

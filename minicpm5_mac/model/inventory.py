@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,13 +55,12 @@ def remove_installed(model: InstalledModel) -> None:
         from huggingface_hub import scan_cache_dir
 
         cache = scan_cache_dir()
-        commits = [
-            revision.commit_hash
-            for repository in cache.repos
-            if repository.repo_type == "model" and repository.repo_id == model.name
-            for revision in repository.revisions
-        ]
-        cache.delete_revisions(*commits).execute()
+        for repository in cache.repos:
+            if repository.repo_type == "model" and repository.repo_id == model.name:
+                commits = [revision.commit_hash for revision in repository.revisions]
+                # A copied repository has its original's commits, and they are deleted by commit.
+                alone = replace(cache, repos=frozenset({repository}))
+                alone.delete_revisions(*commits).execute()
         pin_revision(model.name, None)
     except OSError as error:
         raise ModelFailure(
