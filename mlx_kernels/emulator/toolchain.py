@@ -50,6 +50,9 @@ _CLANG = [
     "-fno-slp-vectorize",
     "-mllvm",
     "-tsan-instrument-func-entry-exit=0",
+    # Also a load just before a store to the same address.
+    "-mllvm",
+    "-tsan-instrument-read-before-write=1",
 ]
 
 

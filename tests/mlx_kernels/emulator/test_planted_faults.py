@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mlx_kernels.emulator import faults
+from mlx_kernels.emulator.toolchain import compiler
 
 
 @dataclass(frozen=True)
@@ -291,6 +292,8 @@ y[t] = half_of_it[t] + too_much[t];
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
 def test_a_planted_fault_is_refused_by_its_name_and_line(metal_kernel, planted):
+    if planted.fault is faults.Misaligned and compiler().is_clang:
+        pytest.skip("clang++ takes a vector load apart before it can be seen: install g++")
     kernel = metal_kernel(planted.body)
     x = np.arange(64, dtype=np.float32)
     with pytest.raises(planted.fault) as caught:

@@ -89,9 +89,11 @@ template <typename T>
 using remove_cv_t = typename remove_cv<T>::type;
 template <typename T>
 using remove_reference_t = typename remove_reference<T>::type;
-// Address spaces are no part of a type here.
+#ifndef EMULATED_STRICT
+// Address spaces are no part of a type here; in the strict check they are.
 template <typename T>
 using remove_addrspace_t = T;
+#endif
 template <typename T>
 using remove_pointer_t = typename remove_pointer<T>::type;
 
