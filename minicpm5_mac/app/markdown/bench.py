@@ -132,7 +132,9 @@ async def measure(kind: str, tokens: int, rate: float) -> dict[str, float]:
             piece = text[first * _CHARACTERS_A_TOKEN : last * _CHARACTERS_A_TOKEN]
             message.show(events.Answer(piece))
             stream.flush()
-            await pilot.pause()
+            drawn = asyncio.Event()
+            stream.call_after_refresh(drawn.set)
+            await drawn.wait()
             cpu_at.append((last, time.process_time()))
         message.show(events.ReplyEnd("complete", "stop"))
         await pilot.pause()
@@ -152,8 +154,8 @@ async def measure(kind: str, tokens: int, rate: float) -> dict[str, float]:
 async def _watch_stalls(stalls: list[float]) -> None:
     while True:
         began = time.monotonic()
-        await asyncio.sleep(0.001)
-        stalls.append(time.monotonic() - began - 0.001)
+        await asyncio.sleep(0.005)
+        stalls.append(time.monotonic() - began - 0.005)
 
 
 def _per_token(cpu_at: list[tuple[int, float]], first: int, last: int) -> float:

@@ -61,6 +61,11 @@ class MarkdownDocument:
         """All rows at `width` cells (at least 1). The list is the document's own: only read it."""
         return self._rows.at(width, self._solid, self._opened().lines)
 
+    @property
+    def finished_rows(self) -> int:
+        """How many of the rows were the same when `rows` was asked before."""
+        return self._rows.unchanged
+
     def code_blocks(self) -> list[tuple[str, str]]:
         """(language, code) of each code block, in order; the language may be ""."""
         codes = list(self._codes)
@@ -152,6 +157,7 @@ class _Rows:
     """Rows of finished lines, made once a width, and of open ones, made anew when they change."""
 
     def __init__(self) -> None:
+        self.unchanged = 0  # How many rows the last change left as they were.
         self._width = 0
         self._rows: list[Row] = []
         self._lines = 0  # How many finished lines are rows.
@@ -166,6 +172,7 @@ class _Rows:
         if self._lines == len(solid) and self._open is opened:
             return self._rows
         rows = self._rows
+        self.unchanged = max(0, self._solid - 1)
         if self._last is not None:
             rows[self._solid - 1 :] = [self._last]
         else:

@@ -22,6 +22,9 @@ def plain(text: str, style: str = "") -> Content:
     return Content(text, spans, strip_control_codes=False)
 
 
+_PAD = plain(" ", ".markdown--code")
+
+
 @dataclass(slots=True)
 class Row:
     """One row of cells.
@@ -115,7 +118,7 @@ class CodeLine:
 
     def rows(self, width: int, before: list[Row]) -> list[Row]:
         text = self.code.lines[self.line]
-        prefix = self.prefix + " "
+        prefix = self.prefix + _PAD
         room = max(1, width - cell_len(prefix.plain) - 1)
         style = ".markdown--code"
         pieces = self.code.pieces(self.line, room)
@@ -142,7 +145,7 @@ class LabelLine:
 
     def rows(self, width: int, before: list[Row]) -> list[Row]:
         return [
-            Row(self.prefix + " ", plain(self.label, ".markdown--label"), fill=".markdown--code")
+            Row(self.prefix + _PAD, plain(self.label, ".markdown--label"), fill=".markdown--code")
         ]
 
 

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from textual import events
+from textual.color import TRANSPARENT
 from textual.content import Content, Span
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.style import Style
@@ -29,6 +30,7 @@ _COMPONENTS = (
 class RowsView(Widget):
     """Any number of rows of text in one widget; the mouse selects, a click opens a link.
 
+    Space around it is margin: it draws no border and no padding.
     Subclasses say which rows by `rows_at`. A row that changes is another Row object; only rows in
     sight are ever turned into cells, and they are kept until the look changes.
     """
@@ -53,6 +55,20 @@ class RowsView(Widget):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._named_styles = {}
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The rows in sight. Rows keep their cells, so what did not change costs next to nothing.
+
+        It stands in for Textual's drawing of borders, padding and opacity, which this widget has
+        none of.
+        """
+        strips = [self.render_line(y) for y in crop.line_range]
+        background = self.background_colors[1]
+        for line_filter in self.get_line_filters():
+            strips = [strip.apply_filter(line_filter, background) for strip in strips]
+        if crop.column_span != (0, self.size.width):
+            strips = [strip.crop(*crop.column_span) for strip in strips]
+        return strips
 
     def render_line(self, y: int) -> Strip:
         width = self.content_size.width
@@ -134,9 +150,14 @@ class RowsView(Widget):
         """A component's own rules, to be laid over the widget's (Textual's own drops colours)."""
         styles = self.get_component_styles(name)
         text = styles.text_style
+        background = styles.background if styles.has_rule("background") else None
+        colour = styles.color if styles.has_rule("color") else None
+        if colour is not None and styles.auto_color:
+            below = self.background_colors[1] + (background or TRANSPARENT)
+            colour = below.get_contrast_text(colour.a)
         return Style(
-            styles.background if styles.has_rule("background") else None,
-            styles.color if styles.has_rule("color") else None,
+            background,
+            colour,
             bold=text.bold,
             dim=text.dim,
             italic=text.italic,

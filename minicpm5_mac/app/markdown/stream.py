@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from textual.geometry import Region
+
 from minicpm5_mac.app.markdown.document import MarkdownDocument
 from minicpm5_mac.app.markdown.lines import Row
 from minicpm5_mac.app.markdown.rows_view import RowsView
@@ -89,6 +91,14 @@ class MarkdownStream(RowsView):
             self._document.append(text)
 
     def _show(self) -> None:
-        if self.is_running:
+        if not self.is_running:
+            return
+        width = self.content_size.width
+        height = len(self._document.rows(width)) if width else 0
+        if width and height == self.content_size.height:
+            # Without a new row, only the open ones are drawn again.
+            first = self._document.finished_rows
+            self.refresh(Region(0, first, width, height - first))
+        else:
             self.refresh(layout=True)
-            self._arm()
+        self._arm()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
@@ -45,6 +46,7 @@ class RegenerateRequested(TextualMessage):
 class AssistantMessage(MessageView):
     """One reply. Give it the reply's events, in order, by `show`; others are ignored."""
 
+    DEFAULT_CSS = Path(__file__).with_name("assistant_message.tcss").read_text(encoding="utf-8")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "regenerate", "Regenerate", tooltip="Ask for another reply"),
         Binding("t", "toggle_reasoning", "Show or hide reasoning"),

@@ -17,10 +17,12 @@ from minicpm5_mac.app.transcript.message import MessageView
 from minicpm5_mac.app.transcript.notice_line import NoticeLine, Severity
 from minicpm5_mac.app.transcript.user_message import UserMessage
 
-# Laying out costs about 0.1 ms a widget at every change, so only the newest messages are widgets.
-# Beyond KEPT + BATCH the oldest BATCH become plain entries again; scrolling up brings them back.
+# Every change lays out all widgets, so only the newest messages are some. Beyond KEPT + BATCH those
+# before the newest KEPT become plain entries again; scrolling up brings BATCH back at a time.
 KEPT = 40
 BATCH = 20
+# A conversation opens with as many messages as hold this many characters: a few screens full.
+_OPENED_WITH = 12_000
 
 
 class Transcript(FollowingScroll):
@@ -68,7 +70,7 @@ class Transcript(FollowingScroll):
     async def load(self, entries: Sequence[Entry]) -> None:
         """Show a stored conversation in place of what is shown, from its end."""
         await self.remove_children()
-        shown = entries[-KEPT:]
+        shown = entries[-_near(entries) :] if entries else entries
         self._earlier = list(entries[: len(entries) - len(shown)])
         self._items = [_widget(entry) for entry in shown]
         await self.mount(self._earlier_line, *self._items)
@@ -147,7 +149,7 @@ class Transcript(FollowingScroll):
             self.mount(self._earlier_line, item)
             self._write_earlier()
         if self.following and len(self._items) > KEPT + BATCH:
-            far, self._items = self._items[:BATCH], self._items[BATCH:]
+            far, self._items = self._items[:-KEPT], self._items[-KEPT:]
             self._earlier += [item.entry for item in far]
             self.remove_children(far)
             self._write_earlier()
@@ -181,6 +183,17 @@ class Transcript(FollowingScroll):
         count = len(self._earlier)
         self._earlier_line.update(f"↑ {count} earlier message{'' if count == 1 else 's'}")
         self._earlier_line.display = count > 0
+
+
+def _near(entries: Sequence[Entry]) -> int:
+    """How many entries at the end a conversation opens with."""
+    characters = 0
+    for count, entry in enumerate(reversed(entries), 1):
+        message = entry.message
+        characters += len(message.content) + len(message.reasoning) if message else 0
+        if count >= KEPT or characters > _OPENED_WITH:
+            return count
+    return len(entries)
 
 
 def _widget(entry: Entry) -> MessageView | NoticeLine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -16,6 +17,7 @@ from minicpm5_mac.messages import Message
 class UserMessage(MessageView):
     """The user's text, shown exactly as it was sent."""
 
+    DEFAULT_CSS = Path(__file__).with_name("user_message.tcss").read_text(encoding="utf-8")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "edit", "Edit and resend", tooltip="Send an edited version as a new branch"),
     ]
