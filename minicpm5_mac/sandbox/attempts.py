@@ -2,6 +2,8 @@
 
 A step is a function's name and its arguments; its outcome is `ok`, an errno's name, or a value.
 Nothing here decides whether an outcome is right: probes.py does, and looks at the effects itself.
+Each step must be harmless where nothing stops it, as root too: the canary runs exactly where that
+is not known yet. So what can do harm is tried on the bench's own files only.
 """
 
 from __future__ import annotations
@@ -95,16 +97,29 @@ def open_terminal() -> None:
 
 
 def inject_into_terminal() -> None:
-    """TIOCSTI on a terminal of our own: what would type into the user's."""
+    """TIOCSTI on a terminal of our own: what would type into the user's.
+
+    In a child, for which it is the controlling terminal: on another one nobody may.
+    """
     import fcntl
     import termios
 
     main, terminal = os.openpty()
-    try:
-        fcntl.ioctl(terminal, termios.TIOCSTI, b"x")
-    finally:
-        os.close(main)
-        os.close(terminal)
+    child = os.fork()
+    if child == 0:
+        code = 0
+        try:
+            os.setsid()
+            fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+            fcntl.ioctl(terminal, termios.TIOCSTI, b"x")
+        except OSError as error:
+            code = error.errno or 255
+        os._exit(code)
+    os.close(main)
+    os.close(terminal)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code:
+        raise OSError(code, "TIOCSTI")
 
 
 def trace_self() -> None:
@@ -126,8 +141,10 @@ def task_port(pid: int) -> None:
         raise PermissionError(errno.EPERM, "task_for_pid")
 
 
-def mount_over(path: str) -> None:
-    _call("mount", b"none", path.encode(), b"tmpfs", 0, None)
+def mount_over(folder: str) -> None:
+    """Mount something on an empty folder of the bench, and take it off again should that work."""
+    _call("mount", b"none", folder.encode(), b"tmpfs", 0, None)
+    _call("umount2", folder.encode(), 2)  # MNT_DETACH, sys/mount.h
 
 
 def new_user_namespace() -> None:
@@ -176,7 +193,7 @@ _STEPS = {
         *(connect_tcp, send_udp, connect_unix, signal_process, environment_holds),
         *(open_terminal, inject_into_terminal, trace_self, trace, task_port),
         *(mount_over, new_user_namespace, in_a_sandbox, leave_writer),
-        *(os.rename, os.unlink, os.listdir),
+        *(os.rename, os.unlink, os.listdir, os.link),
     )
 }
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from minicpm5_mac.failure import Failure
 from minicpm5_mac.sandbox import protected
 from minicpm5_mac.sandbox.environment import sandbox_environment
-from minicpm5_mac.sandbox.policy import Policy, check_path_text, program_folders
+from minicpm5_mac.sandbox.policy import Policy, check_path_text, outermost, program_folders
 from minicpm5_mac.sandbox.wrapping import Wrapped
 
 SANDBOX_EXEC = "/usr/bin/sandbox-exec"
@@ -191,7 +191,7 @@ def _writes(policy: Policy, root: Path) -> str:
 
 
 def _readable(policy: Policy) -> tuple[Path, ...]:
-    return tuple(dict.fromkeys((*program_folders(), *policy.read_roots, *policy.write_roots)))
+    return outermost((*program_folders(), *policy.read_roots, *policy.write_roots))
 
 
 def _ancestors(paths: Iterable[str]) -> list[str]:

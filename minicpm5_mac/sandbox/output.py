@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections import deque
 from collections.abc import Callable
@@ -127,7 +128,7 @@ def is_binary(sample: bytes) -> bool:
     """Whether bytes are no text in UTF-8: a NUL, or many that decode to nothing printable."""
     if b"\0" in sample:
         return True
-    # The last character may be cut in the middle by the cap.
-    text = sample.decode(errors="replace").rstrip("�")
+    # Not final: the last character may be cut in the middle by the cap.
+    text, _ = codecs.utf_8_decode(sample, "replace", False)
     odd = sum(c == "�" or (c < " " and c not in "\t\n\r\x1b\b\f\a") for c in text)
     return odd > BINARY_SHARE * max(1, len(text))

@@ -81,8 +81,8 @@ class Policy:
 
     def __post_init__(self) -> None:
         workspace = _granted(self.workspace, "the workspace")
-        write = _outermost(_granted(path, "a writable folder") for path in self.write)
-        read = _outermost(_granted(path, "a readable folder") for path in self.read)
+        write = outermost(_granted(path, "a writable folder") for path in self.write)
+        read = outermost(_granted(path, "a readable folder") for path in self.read)
         if self.writable:
             write = tuple(path for path in write if not path.is_relative_to(workspace))
         writes = ((workspace,) if self.writable else ()) + write
@@ -215,7 +215,7 @@ def _check_writable(root: Path) -> None:
             )
 
 
-def _outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
+def outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
     """The distinct paths that lie inside no other of them."""
     distinct = list(dict.fromkeys(paths))
     return tuple(

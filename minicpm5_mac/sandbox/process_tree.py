@@ -73,9 +73,10 @@ class ProcessTree:
         """Kill all members, again until none is found or END_SECONDS have passed."""
         until = time.monotonic() + END_SECONDS
         while True:
+            # Found before anything is killed: who loses its parent is no longer below the root.
+            alive = [process for process in self.look() if not _is_zombie(process)]
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._root, signal.SIGKILL)
-            alive = [p for p in self.look() if not _is_zombie(p)]
             if not alive or time.monotonic() > until:
                 return
             for process in alive:
