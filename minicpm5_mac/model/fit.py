@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,8 +104,11 @@ def _activation_bytes(config: dict[str, Any]) -> int:
 
 
 def _available_memory() -> int:
+    try:
+        meminfo = Path("/proc/meminfo").read_text(encoding="ascii")
+    except FileNotFoundError:  # a Mac without Metal: a virtual machine
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     # Linux: what can be had without swapping, and less where a container's limit says so.
-    meminfo = Path("/proc/meminfo").read_text(encoding="ascii")
     fields = dict(line.split(":", 1) for line in meminfo.splitlines())
     available = int(fields["MemAvailable"].split()[0]) * 1024
     limit, used = (Path("/sys/fs/cgroup") / name for name in ("memory.max", "memory.current"))

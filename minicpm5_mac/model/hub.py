@@ -8,6 +8,7 @@ huggingface_hub looks for them: blobs/<sha256> in the repository's folder of the
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ import httpx2
 from huggingface_hub import HfApi, constants, get_session, hf_hub_download, hf_hub_url
 from huggingface_hub import errors as hub_errors
 from huggingface_hub.file_download import repo_folder_name
-from huggingface_hub.utils import build_hf_headers, disable_progress_bars, silent_tqdm
+from huggingface_hub.utils import build_hf_headers, silent_tqdm
 
 from minicpm5_mac.events import ModelStage
 from minicpm5_mac.model.check import (
@@ -45,11 +46,24 @@ WITHOUT_HUB = (
 
 @dataclass(frozen=True)
 class _HubFile:
-    """sha256: empty for small files, which the hub keeps outside of its large-file store."""
+    """sha256: empty for small files, which have git's blob id instead."""
 
     name: str
     size: int
     sha256: str
+    blob_id: str
+
+    def is_whole(self, path: Path, *, content_too: bool) -> bool:
+        """It is there, with its size; content_too: and with its hash."""
+        if not path.is_file() or path.stat().st_size != self.size:
+            return False
+        if not content_too:
+            return True
+        with path.open("rb") as file:
+            if self.sha256:
+                return hashlib.file_digest(file, "sha256").hexdigest() == self.sha256
+            content = b"blob %d\0" % self.size + file.read()
+        return hashlib.sha1(content, usedforsecurity=False).hexdigest() == self.blob_id
 
 
 def cached_model(repository: str) -> ModelFolder | None:
@@ -72,9 +86,9 @@ def cached_model(repository: str) -> ModelFolder | None:
 def hub_model(repository: str, on_event: OnEvent, *, newest: bool = False) -> ModelFolder:
     """The repository's model, fetched as far as it is not in the cache.
 
-    newest: ask the hub for its present commit; otherwise the recorded one stays. Raises
-    ModelFailure: offline, not_found, foreign (before anything large is fetched), download,
-    incomplete, corrupt.
+    newest: ask the hub for its present commit, and check the content of what is there; otherwise
+    the recorded commit stays, and what has its size is taken as it is. Raises ModelFailure:
+    offline, not_found, foreign (before anything large is fetched), download, incomplete, corrupt.
     """
     if not newest and (model := cached_model(repository)) is not None:
         return model
@@ -84,7 +98,7 @@ def hub_model(repository: str, on_event: OnEvent, *, newest: bool = False) -> Mo
         on_event(ModelStage("resolving", f"{repository} at {constants.ENDPOINT}"))
         revision, files = _listing(repository, None if newest else pinned_revision(repository))
         on_event(ModelStage("downloading", f"{repository} {revision[:12]}"))
-        _fetch(repository, revision, files, on_event)
+        _fetch(repository, revision, files, on_event, check_content=newest)
         folder = snapshot(repository, revision)
         check_model(folder)
         pin_revision(repository, revision)
@@ -126,6 +140,7 @@ def _listing(repository: str, revision: str | None) -> tuple[str, list[_HubFile]
             sibling.rfilename,
             (sibling.lfs.size if sibling.lfs else sibling.size) or 0,
             sibling.lfs.sha256 if sibling.lfs else "",
+            sibling.blob_id or "",
         )
         for sibling in info.siblings or ()
         if "/" not in sibling.rfilename
@@ -139,13 +154,24 @@ def _listing(repository: str, revision: str | None) -> tuple[str, list[_HubFile]
     return info.sha, sorted(needed, key=lambda file: (file.name != "config.json", file.size))
 
 
-def _fetch(repository: str, revision: str, files: list[_HubFile], on_event: OnEvent) -> None:
+def _fetch(
+    repository: str,
+    revision: str,
+    files: list[_HubFile],
+    on_event: OnEvent,
+    *,
+    check_content: bool,
+) -> None:
     meter = DownloadMeter(repository, sum(file.size for file in files), on_event)
     folder = snapshot(repository, revision)
     for file in files:
-        if (folder / file.name).is_file():
+        place = folder / file.name
+        if file.is_whole(place, content_too=check_content):
             meter.found(file.size)
             continue
+        # A name in the snapshot is a link to its content: both go, or both would be kept.
+        place.resolve().unlink(missing_ok=True)
+        place.unlink(missing_ok=True)
         if file.sha256:
             remote = RemoteFile(
                 hf_hub_url(repository, file.name, revision=revision),
@@ -160,14 +186,13 @@ def _fetch(repository: str, revision: str, files: list[_HubFile], on_event: OnEv
         if not file.sha256:
             meter.received(file.size)
         if file.name == "config.json":
-            refuse_foreign_config(repository, read_json(folder / file.name, WITHOUT_HUB))
+            refuse_foreign_config(repository, read_json(place, WITHOUT_HUB))
     meter.report()
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    # Bars and warnings of the library would draw into the terminal app.
-    disable_progress_bars()
+    # Warnings of the library would be written over the terminal app.
     logger = logging.getLogger("huggingface_hub")
     level = logger.level
     logger.setLevel(logging.ERROR)

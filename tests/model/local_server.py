@@ -131,11 +131,8 @@ def serve_repository(
     for name, content in files.items():
         digest = hashlib.sha256(content).hexdigest()
         large = len(content) >= 10_000
-        entry = {
-            "rfilename": name,
-            "size": len(content),
-            "blobId": hashlib.sha1(content).hexdigest(),
-        }
+        git_blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+        entry = {"rfilename": name, "size": len(content), "blobId": git_blob}
         if large:
             entry["lfs"] = {"sha256": digest, "size": len(content), "pointerSize": 134}
         siblings.append(entry)

@@ -49,6 +49,7 @@ METADATA = {
     "other head sizes than the tensors": ({"llama__attention__head_count": 8}, "attn_q.weight"),
     "an unknown pre-tokenizer": ({"tokenizer__ggml__pre": "kimi-k2"}, "kimi-k2"),
     "an unknown kind of vocabulary": ({"tokenizer__ggml__model": "t5"}, "'t5'"),
+    "no types of tokens": ({"tokenizer__ggml__token_type": None}, "tokenizer.ggml.token_type"),
     "no vocabulary": ({"tokenizer__ggml__tokens": None}, "tokenizer.ggml.tokens"),
     "a vocabulary of another size": ({"tokenizer__ggml__tokens": ["a", "b"],
                                       "tokenizer__ggml__token_type": [1, 1]}, "2 tokens"),

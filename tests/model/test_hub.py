@@ -168,6 +168,21 @@ def test_a_half_fetched_model_is_not_taken_for_one(hub: Hub):
     assert hub.run("info", REPOSITORY).returncode == 0
 
 
+def test_pull_repairs_what_was_damaged_since(hub: Hub):
+    folder = Path(hub.run("pull", REPOSITORY).stdout.strip())
+    whole = hub.files["model.safetensors"]
+    hub.weights().write_bytes(whole[:-1000])
+    (folder / "tokenizer_config.json").resolve().write_bytes(b"{" + b" " * 10)
+    assert hub.run("info", REPOSITORY).returncode == 3
+    assert hub.run("pull", REPOSITORY).returncode == 0
+    assert hub.weights().read_bytes() == whole
+
+    hub.weights().write_bytes(whole[:-1000] + bytes(1000))  # of the same size
+    assert hub.run("pull", REPOSITORY).returncode == 0
+    for name in ("model.safetensors", "tokenizer_config.json"):
+        assert (folder / name).read_bytes() == hub.files[name]
+
+
 def test_content_that_is_not_the_announced_one_is_named_and_removed(hub: Hub):
     served = hub.served("model.safetensors")
     served.content = bytes(len(served.content))

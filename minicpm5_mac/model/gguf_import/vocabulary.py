@@ -36,7 +36,7 @@ class Vocabulary:
 def read_vocabulary(file: GGUFFile) -> Vocabulary:
     """The token list. Raises ModelFailure (corrupt) where lists differ in length or repeat."""
     tokens = tuple(file.require("tokenizer.ggml.tokens"))
-    types = file.get("tokenizer.ggml.token_type", [TokenType.NORMAL] * len(tokens))
+    types = file.require("tokenizer.ggml.token_type")
     scores = file.get("tokenizer.ggml.scores", [0.0] * len(tokens))
     if not len(tokens) == len(types) == len(scores):
         raise vocabulary_failure(file.path.name, "its token lists differ in length")
