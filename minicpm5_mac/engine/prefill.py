@@ -14,7 +14,9 @@ import mlx.core as mx
 
 from minicpm5_mac.engine.kv_state import KVState
 
-FIRST_CHUNK = 128
+# Small, for nothing is known of the machine yet: a CPU may read 14 tokens a second.
+FIRST_CHUNK = 32
+SMALLEST_CHUNK = 8
 # mlx-lm's prefill_step_size; larger chunks are no faster and need more memory.
 LARGEST_CHUNK = 2048
 # Seconds a chunk should take: below the second that is promised, for the machine slows down as
@@ -48,9 +50,9 @@ class Prefill:
             yield done
 
     def _adapt(self, tokens: int, seconds: float) -> None:
-        if tokens < self._chunk:
-            return  # a short last chunk says little about a full one
+        if tokens < self._chunk and seconds < CHUNK_SECONDS:
+            return  # a short last chunk that was quick says little about a full one
         wanted = tokens * CHUNK_SECONDS / max(seconds, 1e-6)
-        wanted = min(wanted, 2.0 * self._chunk, LARGEST_CHUNK)
+        wanted = int(min(wanted, 2 * self._chunk, LARGEST_CHUNK))
         # Multiples of 32 rows suit the matrix kernels' tiles.
-        self._chunk = max(32, int(wanted) // 32 * 32)
+        self._chunk = max(SMALLEST_CHUNK, wanted if wanted < 32 else wanted // 32 * 32)
