@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import mlx.core as mx
@@ -28,7 +29,7 @@ def chunks(seconds: float, tokens: int, monkeypatch: pytest.MonkeyPatch) -> list
     prefill = Prefill(Machine(seconds, clock))
     done = [0, *prefill.feed(KVState(list), list(range(tokens)))]
     assert done[-1] == tokens
-    return [b - a for a, b in zip(done, done[1:], strict=False)]
+    return [b - a for a, b in itertools.pairwise(done)]
 
 
 @pytest.mark.parametrize("rate", [10, 50, 400, 3000, 100_000])
