@@ -88,6 +88,9 @@ class LocalEngine:
         """See `Engine.answer_now`."""
         self._signals.answer_now = True
 
+    def stopped(self) -> None:
+        """See `Engine.stopped`: this one lives as long as its process does."""
+
     def close(self) -> None:
         """See `Engine.close`."""
         self.cancel()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from minicpm5_mac.events import Event
+from minicpm5_mac.events import EngineStopped, Event
 from minicpm5_mac.request import ReplyRequest
 
 
@@ -32,6 +32,13 @@ class Engine(Protocol):
 
     def answer_now(self) -> None:
         """Close the running reply's thinking block as a spent budget does."""
+        ...
+
+    def stopped(self) -> EngineStopped | None:
+        """How the engine ended by itself while no reply ran; each end is told once.
+
+        For a front end to ask now and then between replies, never during one.
+        """
         ...
 
     def close(self) -> None:

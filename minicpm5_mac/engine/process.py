@@ -77,6 +77,11 @@ class _Child:
     def pid(self) -> int:
         return self._popen.pid
 
+    @property
+    def ended(self) -> bool:
+        """Whether the process is gone."""
+        return self._popen.poll() is not None
+
     def _read(self) -> None:
         assert self._popen.stdout is not None
         with contextlib.suppress(OSError, ValueError):
@@ -190,6 +195,11 @@ class EngineProcess:
         """See `Engine.answer_now`."""
         if (child := self._child) is not None:
             child.send(wire.AnswerNow())
+
+    def stopped(self) -> EngineStopped | None:
+        """See `Engine.stopped`."""
+        child = self._child
+        return self._stopped(child) if child is not None and child.ended else None
 
     def close(self) -> None:
         """See `Engine.close`."""
