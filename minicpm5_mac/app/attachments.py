@@ -53,14 +53,17 @@ def mentioned_files(text: str, folder: Path) -> list[str]:
         if mention["plain"] and written.rstrip(_TRAILING) not in ("", written):
             candidates.append(written.rstrip(_TRAILING))
         for path in candidates:
-            if _place(path, folder).is_file():
+            if _is_file(path, folder):
                 found[path] = None
                 break
     return list(found)
 
 
-def _place(path: str, folder: Path) -> Path:
-    return folder / Path(path).expanduser()
+def _is_file(path: str, folder: Path) -> bool:
+    try:
+        return (folder / Path(path).expanduser()).is_file()
+    except (OSError, RuntimeError, ValueError):  # too long, an unknown user, no name at all
+        return False
 
 
 def files_below(folder: Path, limit: int = MAX_LISTED) -> list[str]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import logging
 import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar
@@ -12,6 +16,7 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding
 from textual.events import TextSelected
 from textual.screen import Screen
+from textual.worker import WorkerFailed
 
 from minicpm5_mac import locations
 from minicpm5_mac.app import interrupt, slash_commands, window_title
@@ -29,6 +34,11 @@ from minicpm5_mac.app.screens.log import LogViewer
 from minicpm5_mac.app.terminal_keys import teach_terminal_keys
 from minicpm5_mac.app.themes import THEMES, choose_theme
 from minicpm5_mac.events import EngineStopped, Event, ModelFailed
+
+LOOK_SECONDS = 1.0
+"""How often the model process is looked after while no reply runs."""
+
+_log = logging.getLogger(__name__)
 
 
 class ChatApp(App[None]):
@@ -84,7 +94,9 @@ class ChatApp(App[None]):
     def on_mount(self) -> None:
         self._write(window_title.SAVE)
         self.title_window("")
+        self._end_on_signals()
         self.begin_model()
+        self.set_interval(LOOK_SECONDS, self._look_after_model)
 
     def title_window(self, conversation: str) -> None:
         """Say in the window's title which conversation this is."""
@@ -100,6 +112,32 @@ class ChatApp(App[None]):
         self.chat.keep_draft_now()
         self._write(window_title.RESTORE)
         self.exit()
+
+    def _end_on_signals(self) -> None:
+        if not self.is_headless:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                loop.add_signal_handler(number, self.action_leave)
+
+    def _handle_exception(self, error: Exception) -> None:
+        # Textual's own way prints a traceback with the values of variables in it.
+        _log.error("unexpected", exc_info=error)
+        if isinstance(error, WorkerFailed):
+            # Of one task only: the app goes on. Textual's tests look at these two.
+            self._exception = self._exception or error
+            self._exception_event.set()
+            self.chat.complain(error.error)
+        else:
+            super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        with contextlib.suppress(Exception):
+            self.chat.keep_draft_now()
+        self._exit_renderables.append(
+            "The app had to end because of a fault in it; the conversation is kept.\n"
+            f"`minicpm5-mac chat --continue` goes on with it. Log: {locations.log_dir()}"
+        )
+        self._close_messages_no_wait()
 
     # The model ----------------------------------------------------------------------------------
 
@@ -161,6 +199,11 @@ class ChatApp(App[None]):
         name = await models.after_failure(self, self.live.settings.model, failed)
         if name is not None:
             self.load_model(name)
+
+    def _look_after_model(self) -> None:
+        idle = self.model.ready is not None and not self.chat.reply.running
+        if idle and (stopped := self.live.stopped()) is not None:
+            self.model_stopped(stopped)
 
     def model_stopped(self, event: EngineStopped) -> None:
         """A reply's events said that the model process is gone."""

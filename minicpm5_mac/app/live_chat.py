@@ -13,7 +13,7 @@ from minicpm5_mac.app.options import AppOptions
 from minicpm5_mac.conversations.records import StoredMessage
 from minicpm5_mac.conversations.store import ConversationStore
 from minicpm5_mac.conversations.title import UNTITLED
-from minicpm5_mac.events import Event
+from minicpm5_mac.events import EngineStopped, Event
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,10 @@ class LiveChat:
             conversation = self._session.conversation
             self._session = Session(self._engine, self.store, conversation, self.settings)
         yield from self._engine.start()
+
+    def stopped(self) -> EngineStopped | None:
+        """The model's end, where it came between replies and was not told yet."""
+        return None if self._session is None or self._session.running else self._engine.stopped()
 
     def title(self) -> str:
         """The conversation's title as stored now."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minicpm5_mac.failure import Failure
-from minicpm5_mac.model.resolve import ALIASES
+
+# What reads and fetches models is imported in the functions: the first picture must not wait.
 
 DEMO = "demo"
 NAMES = {"2b": "MiniCPM5-2B", "1b": "MiniCPM5-1B", DEMO: "SmolLM2-135M"}
@@ -41,6 +42,7 @@ def is_here(name: str) -> bool:
     """Whether the model loads without a download. Reads a few small files at most."""
     from minicpm5_mac.model.imported import find_imported
     from minicpm5_mac.model.pins import pinned_revision
+    from minicpm5_mac.model.resolve import ALIASES
 
     if name == DEMO or (name not in ALIASES and find_imported(name) is not None):
         return find_imported(name) is not None
@@ -58,6 +60,7 @@ def is_here(name: str) -> bool:
 def offer(name: str) -> Offer:
     """Ask the hub how large a model is; blocks for as long as the network takes."""
     from minicpm5_mac.model.hub import missing_bytes, repository_folder
+    from minicpm5_mac.model.resolve import ALIASES
 
     repository = ALIASES.get(name, name)
     folder = repository_folder(repository).parent
@@ -67,8 +70,11 @@ def offer(name: str) -> Offer:
         return Offer(None, folder, failure.text)
 
 
-def places() -> list[Place]:
-    """The models with a short name, then all others on this machine. Blocks."""
+def places(now: str) -> list[Place]:
+    """The models with a short name, then all others on this machine. Blocks.
+
+    now: the one that is chosen already: a folder is on no other list.
+    """
     from minicpm5_mac.model.inventory import installed_models
 
     here = {model.alias or model.name: model for model in installed_models()}
@@ -81,7 +87,17 @@ def places() -> list[Place]:
         for name, model in here.items()
         if name not in NAMES
     ]
-    return known + others
+    found = known + others
+    if now and all(place.name != now for place in found):
+        found.append(Place(now, short_name(now), _folder_bytes(Path(now).expanduser())))
+    return found
+
+
+def _folder_bytes(folder: Path) -> int | None:
+    try:
+        return sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
+    except OSError:
+        return None
 
 
 def demo_bytes() -> int:

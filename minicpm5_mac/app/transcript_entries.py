@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from minicpm5_mac.app.transcript import Entry
 from minicpm5_mac.conversations.records import CRASHED, StoredMessage
+from minicpm5_mac.events import HistoryShortened
 from minicpm5_mac.messages import Message
 
 _ENDS = {
@@ -26,6 +27,19 @@ def entries(messages: Sequence[StoredMessage]) -> list[Entry]:
 def shown_text(text: str, paths: Sequence[str]) -> str:
     """A user's message with the files that go with it: their names, not their texts."""
     return "\n".join([text, *(f"[{path}]" for path in paths if path not in text)])
+
+
+def shortened_notice(event: HistoryShortened) -> str:
+    """What was left out of the prompt, in a sentence between the messages."""
+    parts = []
+    if event.without_reasoning:
+        parts.append(f"the reasoning of {len(event.without_reasoning)} replies")
+    if event.left_out:
+        parts.append(f"{len(event.left_out)} old messages")
+    return (
+        f"To make room, {' and '.join(parts)} are no longer in the prompt "
+        f"({event.tokens_before:,} → {event.tokens_after:,} tokens). They are still stored."
+    )
 
 
 def _entry(stored: StoredMessage) -> Entry:

@@ -60,7 +60,7 @@ async def first_model(app: App[Any], name: str) -> str | None:
 
 async def choose_model(app: App[Any], now: str) -> str | None:
     """A model to load instead of the one that is loaded; one that is not here is downloaded."""
-    found = await asyncio.to_thread(places)
+    found = await asyncio.to_thread(places, now)
     ways = [Way(place.name, place.label, _note(place, now)) for place in found]
     ways.append(Way("other…", "Another one", "a folder, or a repository of the hub"))
     chosen = await app.push_screen_wait(Choice("Model", "", ways, now))

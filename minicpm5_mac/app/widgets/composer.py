@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -56,12 +57,6 @@ class Composer(TextArea):
 
         text: str
 
-    @dataclass
-    class CompletionKey(Message):
-        """A key that belongs to the list of candidates while one is shown."""
-
-        key: str
-
     class Dismissed(Message):
         """Escape, with nothing of the composer's own to close."""
 
@@ -80,7 +75,8 @@ class Composer(TextArea):
             placeholder="Message, /command, or @file",
         )
         self.input_history = InputHistory()
-        self.completing = False
+        self.steer: Callable[[str], bool] = lambda key: False
+        """Takes a key for the list of candidates, if one is shown; says whether it did."""
 
     def load(self, text: str) -> None:
         """Replace the text, with the caret at its end, as one step that undo takes back."""
@@ -104,38 +100,32 @@ class Composer(TextArea):
         return self.document.get_line(row)[:column]
 
     def action_submit(self) -> None:
-        if self.completing:
-            self.post_message(self.CompletionKey("enter"))
-        elif self.text.strip():
+        if not self.steer("enter") and self.text.strip():
             self.submit()
 
     def action_newline(self) -> None:
         self._replace_via_keyboard("\n", *self.selection)
 
     def action_complete(self) -> None:
-        if self.completing:
-            self.post_message(self.CompletionKey("tab"))
-        else:
+        if not self.steer("tab"):
             self.screen.focus_previous()
 
     def action_dismiss(self) -> None:
-        if self.completing:
-            self.post_message(self.CompletionKey("escape"))
-        else:
+        if not self.steer("escape"):
             self.post_message(self.Dismissed())
 
     def action_up(self) -> None:
-        if self.completing:
-            self.post_message(self.CompletionKey("up"))
-        elif self.navigator.is_first_wrapped_line(self.cursor_location):
+        if self.steer("up"):
+            return
+        if self.navigator.is_first_wrapped_line(self.cursor_location):
             self._recall(self.input_history.older(self.text))
         else:
             self.action_cursor_up()
 
     def action_down(self) -> None:
-        if self.completing:
-            self.post_message(self.CompletionKey("down"))
-        elif self.navigator.is_last_wrapped_line(self.cursor_location):
+        if self.steer("down"):
+            return
+        if self.navigator.is_last_wrapped_line(self.cursor_location):
             self._recall(self.input_history.newer(self.text))
         else:
             self.action_cursor_down()

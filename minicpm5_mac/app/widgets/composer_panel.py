@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,11 +66,15 @@ class ComposerPanel(Vertical):
         self._files: list[str] = []
         self._files_read = 0.0
         self._pause: Timer | None = None
+        self._closed_at: str | None = None
 
     def compose(self) -> ComposeResult:
         yield CompletionList()
         yield Static(classes="attached", markup=False)
         yield Composer()
+
+    def on_mount(self) -> None:
+        self.composer.steer = self._steer
 
     @property
     def composer(self) -> Composer:
@@ -92,7 +97,7 @@ class ComposerPanel(Vertical):
 
     def on_text_area_selection_changed(self, event: TextArea.SelectionChanged) -> None:
         event.stop()
-        if self.composer.completing:
+        if self.query_one(CompletionList).offering:
             self._offer()
 
     def _offer(self) -> None:
@@ -102,31 +107,33 @@ class ComposerPanel(Vertical):
             self._files_read = time.monotonic()
             self._read_files()
         first_line = composer.cursor_location[0] == 0
-        completion = complete(line, first_line, self._files) if composer.has_focus else None
-        composer.completing = completion is not None
+        if line != self._closed_at:
+            self._closed_at = None
+        wanted = composer.has_focus and self._closed_at is None
+        completion = complete(line, first_line, self._files) if wanted else None
         self.query_one(CompletionList).offer(completion)
 
-    @work(thread=True, exclusive=True, group="files")
-    def _read_files(self) -> None:
-        files = files_below(self.folder)
-        self.app.call_from_thread(self._have_files, files)
-
-    def _have_files(self, files: list[str]) -> None:
-        self._files = files
+    @work(exclusive=True, group="files")
+    async def _read_files(self) -> None:
+        self._files = await asyncio.to_thread(files_below, self.folder)
         self._offer()
 
-    def on_composer_completion_key(self, event: Composer.CompletionKey) -> None:
-        event.stop()
+    def _steer(self, key: str) -> bool:
+        """Act on a key while candidates are shown; False where it is the composer's own."""
+        self._offer()  # for the text of now: the list follows typing a moment later
         offered = self.query_one(CompletionList)
-        match event.key:
+        if not offered.offering:
+            return False
+        match key:
             case "up":
                 offered.step(-1)
             case "down":
                 offered.step(1)
             case "escape":
                 self._close_list()
-            case key:
+            case _:
                 self._take(offered.chosen(), submit=key == "enter")
+        return True
 
     def on_completion_list_taken(self, event: CompletionList.Taken) -> None:
         event.stop()
@@ -150,7 +157,7 @@ class ComposerPanel(Vertical):
             composer.submit()
 
     def _close_list(self) -> None:
-        self.composer.completing = False
+        self._closed_at = self.composer.line_to_caret
         self.query_one(CompletionList).offer(None)
 
     # Draft and attachments ----------------------------------------------------------------------
@@ -160,21 +167,23 @@ class ComposerPanel(Vertical):
         self.post_message(self.DraftChanged(text))
         self._find_attached(text)
 
-    @work(thread=True, exclusive=True, group="attached")
-    def _find_attached(self, text: str) -> None:
-        shown = []
-        for path in mentioned_files(text, self.folder) if "@" in text else []:
-            try:
-                size = (self.folder / Path(path).expanduser()).stat().st_size
-            except OSError:
-                continue
-            shown.append(f"{mention_text(path)} {_size(size)}")
-        self.app.call_from_thread(self._show_attached, shown)
-
-    def _show_attached(self, shown: list[str]) -> None:
+    @work(exclusive=True, group="attached")
+    async def _find_attached(self, text: str) -> None:
+        shown = await asyncio.to_thread(_sizes, text, self.folder) if "@" in text else []
         strip = self.query_one(".attached", Static)
         strip.set_class(bool(shown), "-any")
         strip.update("attached: " + "  ".join(shown))
+
+
+def _sizes(text: str, folder: Path) -> list[str]:
+    shown = []
+    for path in mentioned_files(text, folder):
+        try:
+            size = (folder / Path(path).expanduser()).stat().st_size
+        except OSError:
+            continue
+        shown.append(f"{mention_text(path)} {_size(size)}")
+    return shown
 
 
 def _size(count: int) -> str:

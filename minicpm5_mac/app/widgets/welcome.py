@@ -54,7 +54,10 @@ class Welcome(Widget):
                 for part in (ready.quantization, size_text(ready.weight_bytes), ready.device)
                 if part
             )
-            return [Content.assemble(state.name, (f"  {about}", "$text-muted"))]
+            return [
+                Content.assemble(state.name, (f"  {about}", "$text-muted")),
+                *(Content.styled(note, "$text-muted") for note in ready.notes),
+            ]
         if state.download is not None and state.stage == "downloading":
             progress = state.download
             lines = [Content.styled(f"downloading {state.name}", "$text-muted")]
