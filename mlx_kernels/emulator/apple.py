@@ -1,8 +1,8 @@
 """Apple's own kernels, from the headers in the installed MLX wheel, run by the emulator.
 
-They are launched as MLX's host code launches them (scaled_dot_product_attention.cpp and
-quantized.cpp in mlx/backend/metal, MLX 0.32), so that their results can be held against MLX's and
-their reads counted.
+They are launched as MLX's host code launches them (scaled_dot_product_attention.cpp in
+mlx/backend/metal, MLX 0.32), so that their results can be held against MLX's and their reads
+counted. The quantized ones are in apple_quantized.py.
 """
 
 from __future__ import annotations
@@ -19,13 +19,8 @@ from mlx_kernels.emulator.compile import compiled
 from mlx_kernels.emulator.runtime import Buffer, LaunchReport, Order, launch
 from mlx_kernels.emulator.signature import PRELUDE, KernelText
 
-_HEADERS = "mlx/backend/metal/kernels"
-SDPA_HEADERS = (f"{_HEADERS}/sdpa_vector.h",)
-QUANTIZED_HEADERS = (
-    f"{_HEADERS}/steel/gemm/gemm.h",
-    f"{_HEADERS}/quantized_utils.h",
-    f"{_HEADERS}/quantized.h",
-)
+HEADERS = "mlx/backend/metal/kernels"
+SDPA_HEADERS = (f"{HEADERS}/sdpa_vector.h",)
 
 _SIMD = 32
 
@@ -185,55 +180,3 @@ def sdpa_vector_2pass(
         **options,
     )
     return out["out"], [first, second]
-
-
-def affine_quantize(
-    w: mx.array, *, group_size: int, bits: int, **options: Any
-) -> tuple[tuple[mx.array, mx.array, mx.array], LaunchReport]:
-    """`affine_quantize` of w [..., n], as `mx.quantize`: packed uint32 [..., n * bits / 32], scales
-    and biases [..., n / group_size] of w's dtype."""
-    *rows, n = w.shape
-    packed, groups = (*rows, n * bits // 32), (*rows, n // group_size)
-    # MLX's host gives each thread the values of a simdgroup's group it reduces, or of one byte.
-    per_thread = max(group_size // _SIMD, 1)
-    threads = w.size // per_thread
-    out, report = run_header_kernel(
-        "affine_quantize",
-        QUANTIZED_HEADERS,
-        [metal_type(w.dtype), str(group_size), str(bits)],
-        {
-            0: ("w", w),
-            1: ("out", Output(packed, mx.uint32)),
-            2: ("scales", Output(groups, w.dtype)),
-            3: ("biases", Output(groups, w.dtype)),
-        },
-        grid=(threads, 1, 1),
-        threadgroup=(min(threads, 1024), 1, 1),
-        **options,
-    )
-    return (out["out"], out["scales"], out["biases"]), report
-
-
-def affine_dequantize(
-    w: mx.array, scales: mx.array, biases: mx.array, *, group_size: int, bits: int, **options: Any
-) -> tuple[mx.array, LaunchReport]:
-    """`affine_dequantize`, as `mx.dequantize`: w uint32 [..., n * bits / 32] to [..., n] of the
-    scales' dtype. bits: 1, 2, 4 or 8."""
-    *rows, words = w.shape
-    n = words * 32 // bits
-    threads = w.size * 32 // bits // (8 // bits)
-    out, report = run_header_kernel(
-        "affine_dequantize",
-        QUANTIZED_HEADERS,
-        [metal_type(scales.dtype), str(group_size), str(bits)],
-        {
-            0: ("w", w),
-            1: ("scales", scales),
-            2: ("biases", biases),
-            3: ("out", Output((*rows, n), scales.dtype)),
-        },
-        grid=(threads, 1, 1),
-        threadgroup=(min(threads, 1024), 1, 1),
-        **options,
-    )
-    return out["out"], report

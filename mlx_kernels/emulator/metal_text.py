@@ -23,7 +23,7 @@ _TOKEN = re.compile(
 )
 _DECIMAL_FLOAT = re.compile(r"(?:\d[\d']*\.\d*|\.\d+)(?:[eE][+-]?\d+)?$|\d[\d']*[eE][+-]?\d+$")
 _FUNCTION_CONSTANT = re.compile(
-    r"(?P<type>\b\w+)\s+(?P<name>\w+)\s*\[\[\s*function_constant\(\s*(?P<index>\d+)\s*\)\s*\]\]\s*;"
+    r"\bconstant\s+(?P<type>\w+)\s+(?P<name>\w+)\s*\[\[\s*function_constant\(\s*(?P<index>\d+)\s*\)\s*\]\]\s*;"
 )
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = set(_OPENING.values())
@@ -46,7 +46,7 @@ def as_cpp(text: str, function_constants: Mapping[int, bool | int | float]) -> s
     """Preprocessed Metal text as C++ for the emulator.
 
     Variables declared `threadgroup` become references into the emulated threadgroup's memory, other
-    uses of the word are dropped; literals like 1.0 become float, as Metal
+    uses of the word are dropped; `constant` means const; literals like 1.0 become float, as Metal
     has no double; function
     constants become constants of the given values, by index.
     """
@@ -60,6 +60,9 @@ def as_cpp(text: str, function_constants: Mapping[int, bool | int | float]) -> s
         token = tokens[i]
         if token.kind == "number":
             out.append(_literal(token.text))
+        elif token.kind == "name" and token.text == "constant" and before != "[":
+            if not _const_beside(tokens, i):
+                out.append("const")
         elif token.kind == "name" and token.text == "threadgroup" and before != "[":
             declaration = _declaration(tokens, i) if before in ";{}" else None
             if declaration is not None:
@@ -83,6 +86,18 @@ def as_cpp(text: str, function_constants: Mapping[int, bool | int | float]) -> s
     return "".join(out)
 
 
+def _const_beside(tokens: list[Token], place: int) -> bool:
+    """Whether the specifiers around `constant` say const already, which C++ allows once."""
+    for step in (-1, 1):
+        i = place + step
+        while 0 <= i < len(tokens) and tokens[i].text in (*_SPECIFIERS, "const", " ", "\n"):
+            if tokens[i].text == "const":
+                return True
+            i += step
+    return False
+
+
+_SPECIFIERS = ("static", "constexpr", "inline", "extern", "volatile")
 _SPACES = ("device", "constant", "thread", "threadgroup")
 
 
@@ -200,10 +215,10 @@ def _function_constant(match: re.Match[str], values: Mapping[int, bool | int | f
     lines = "\n" * match.group().count("\n")
     if index not in values:
         # Fails by its name when the kernel is linked, if the kernel uses it.
-        return f"extern const {kind} {name};{lines}"
+        return f"extern constant {kind} {name};{lines}"
     value = values[index]
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    return f"static constexpr {kind} {name} = {text};{lines}"
+    return f"static constexpr constant {kind} {name} = {text};{lines}"
 
 
 def _declaration(

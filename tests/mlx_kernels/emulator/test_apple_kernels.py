@@ -5,8 +5,9 @@ from __future__ import annotations
 import mlx.core as mx
 import numpy as np
 import pytest
+from mlx_lm.models.base import quantized_scaled_dot_product_attention
 
-from mlx_kernels.emulator import apple
+from mlx_kernels.emulator import apple, apple_quantized, faults
 
 D = 128
 # Rounding of the output's type at the size of its values; all accumulate in float32.
@@ -82,7 +83,9 @@ def test_apples_affine_quantize_agrees_with_mlx(dtype, bits, group_size):
     mx.random.seed(bits + group_size)
     w = mx.random.normal((16, 128)).astype(dtype)
     w[3] = mx.zeros((128,), dtype)
-    (packed, scales, biases), report = apple.affine_quantize(w, group_size=group_size, bits=bits)
+    (packed, scales, biases), report = apple_quantized.affine_quantize(
+        w, group_size=group_size, bits=bits
+    )
     expected = mx.quantize(w, group_size=group_size, bits=bits)
     # A quotient midway between two integers: the kernel rounds it away from zero (metal::round),
     # the CPU to even (rint). With few digits such quotients occur.
@@ -107,7 +110,7 @@ def test_apples_affine_dequantize_equals_mlx(dtype, bits):
     w, scales, biases = mx.quantize(
         mx.random.normal((8, 128)).astype(dtype), group_size=64, bits=bits
     )
-    out, report = apple.affine_dequantize(w, scales, biases, group_size=64, bits=bits)
+    out, report = apple_quantized.affine_dequantize(w, scales, biases, group_size=64, bits=bits)
     assert mx.array_equal(out, mx.dequantize(w, scales, biases, group_size=64, bits=bits))
     assert report.traffic["w"].loaded == w.nbytes
     assert report.traffic["out"].stored == out.nbytes
@@ -119,3 +122,32 @@ def test_a_sample_of_threadgroups_counts_only_what_ran():
     _, part = apple.sdpa_vector(q, k, v, D**-0.5, sample=4)
     assert (part[0].threadgroups_run, part[0].threadgroups) == (4, 16)
     assert 4 * part[0].traffic["keys"].loaded == whole[0].traffic["keys"].loaded
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize(("rows", "n"), [(1, 128), (1, 1088), (4, 128)])
+def test_mlx_lms_quantized_attention_reads_the_cache_once_a_query_head_and_row(bits, rows, n):
+    q, k, v = attention_inputs(mx.float16, rows=rows, n=n)
+    packed = [mx.quantize(x, group_size=64, bits=bits) for x in (k, v)]
+    out, reports = apple_quantized.quantized_attention(
+        q, *packed, D**-0.5, group_size=64, bits=bits
+    )
+    wide = [
+        tuple(a.astype(mx.float32) if a.dtype == mx.float16 else a for a in arrays)
+        for arrays in packed
+    ]
+    expected = quantized_scaled_dot_product_attention(
+        q.astype(mx.float32), *wide, scale=D**-0.5, mask=None, group_size=64, bits=bits
+    )
+    assert mx.abs(out.astype(mx.float32) - expected).max().item() < 2e-3
+    keys, values = (report.traffic["w"] for report in reports)
+    assert keys.load_ratio == 8.0 * rows
+    # From four rows on the values go through a product of tiles.
+    assert values.load_ratio >= 8.0
+
+
+def test_apples_qmv_quad_loads_past_a_cache_that_ends_within_its_tile():
+    q, k, v = attention_inputs(mx.float16, n=100)
+    packed = [mx.quantize(x, group_size=64, bits=4) for x in (k, v)]
+    with pytest.raises(faults.OutOfBounds, match=r"quantized\.h"):
+        apple_quantized.quantized_attention(q, *packed, D**-0.5, group_size=64, bits=4)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mlx_kernels.emulator import apple
+from mlx_kernels.emulator.apple_quantized import QUANTIZED_HEADERS
 from mlx_kernels.emulator.signature import PRELUDE, KernelText
 from mlx_kernels.emulator.strict_check import (
     StrictCheckFailed,
@@ -31,9 +32,9 @@ ATTENTION = {20: False, 21: False, 22: True, 23: False, 24: False, 25: False, 26
         ("sdpa_vector_2pass_1", "bfloat, 128", apple.SDPA_HEADERS),
         ("sdpa_vector_2pass_1_gqa", "float, 128, 128, 8, 4", apple.SDPA_HEADERS),
         ("sdpa_vector_2pass_2", "half, 128", apple.SDPA_HEADERS),
-        ("affine_quantize", "half, 64, 4", apple.QUANTIZED_HEADERS),
-        ("affine_dequantize", "bfloat, 32, 8", apple.QUANTIZED_HEADERS),
-        ("affine_qmv_fast", "half, 64, 4, false", apple.QUANTIZED_HEADERS),
+        ("affine_quantize", "half, 64, 4", QUANTIZED_HEADERS),
+        ("affine_dequantize", "bfloat, 32, 8", QUANTIZED_HEADERS),
+        ("affine_qmv_fast", "half, 64, 4, false", QUANTIZED_HEADERS),
     ],
 )
 def test_apples_own_kernels_pass(function, arguments, headers):

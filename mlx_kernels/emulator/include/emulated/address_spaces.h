@@ -1,10 +1,8 @@
 // Address spaces are not types here (strict_check.py makes them so): memory is told apart by its
-// address while the kernel runs. `threadgroup` is left to metal_text.py, which turns a declared
-// variable into emulator_threadgroup_variable.
+// address while the kernel runs. `threadgroup` and `constant` are left to metal_text.py.
 #pragma once
 
 #define device
-#define constant
 #define thread
 #define kernel
 
