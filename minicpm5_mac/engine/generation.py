@@ -7,7 +7,7 @@ the conversation, and the KV cache and its ids are in step at every yield.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -89,16 +89,27 @@ class Generation:
         self._tags = frozenset(
             i for i in (tokenizer.think_open, tokenizer.think_close) if i is not None
         )
-        self._thinking_open = bool(self._tags) and thinking_is_open(
-            self.prompt.ids, tokenizer.think_open, tokenizer.think_close
-        )
-        self._parser = ReplyParser(self.request.tools, thinking_open=self._thinking_open)
+        ids, written = self.prompt.ids, self.prompt.written
+        opener, said = ids[: len(ids) - written], ids[len(ids) - written :]
+        self._parser = ReplyParser(self.request.tools, thinking_open=self._is_open(opener))
         self._text = tokenizer.detokenizer()
+        # A reply that goes on is read on from where it stopped, blanks that were held back and
+        # half a character included; what it said before is not said again.
+        for token in said:
+            self._parser.feed(self._text.step(token))
+        self._thinking_open = self._is_open(ids)
         self._watch = RepetitionWatch()
         self._budget = ThinkingBudget(
             self.request.thinking, self.request.thinking_spent, room_for_thinking(self._most)
         )
         self._stops = tokenizer.end_ids | self.loaded.encoder.opens_turns
+
+    def _is_open(self, ids: Sequence[int]) -> bool:
+        """A prompt of these ids ends inside a think block."""
+        tokenizer = self._tokenizer
+        return bool(self._tags) and thinking_is_open(
+            ids, tokenizer.think_open, tokenizer.think_close
+        )
 
     def run(self) -> Iterator[Event]:
         """All events of the reply; the last one is ReplyEnd."""
@@ -108,7 +119,8 @@ class Generation:
             yield self._end("cancelled", "cancelled")
             return
         end: End = yield from self._write()
-        yield from self._parser.feed(self._text.finish())
+        if end == "stop":
+            yield from self._parser.feed(self._text.finish())
         yield from self._parser.close()
         finish: Finish = "truncated"
         if end == "cancelled":
@@ -132,11 +144,12 @@ class Generation:
 
     def _write(self) -> Iterator[Event]:
         counts = self._counts
-        # A closed block in the prompt stays closed; where none was open the model may open one.
-        banned = not self._thinking_open and (
-            self.request.thinking is not None
-            and self.request.thinking <= self.request.thinking_spent
+        # Where no block is open the model may open one: not where its budget is spent, and not in
+        # a reply that goes on after its thinking.
+        spent = self.request.thinking is not None and (
+            self.request.thinking <= self.request.thinking_spent
         )
+        banned = not self._thinking_open and (spent or self.prompt.written > 0)
         decode = Decode(
             self.loaded.model,
             self.kv,

@@ -16,6 +16,7 @@ from mlx_lm.utils import load_model
 
 from minicpm5_mac.failure import Failure
 from minicpm5_mac.model import openblas
+from minicpm5_mac.model.inventory import quantization_text
 from minicpm5_mac.model.prompt import PromptEncoder, load_prompt_encoder
 
 # float32 weights beside the quantized ones while they are converted, and room for the rest.
@@ -65,7 +66,7 @@ def load(
         ) from error
     notes: list[str] = []
     device = device_kind()
-    quantization = describe_quantization(config)
+    quantization = quantization_text(config)
     if device == "cpu":
         notes += _suit_cpu(model, available_memory)
     mx.eval(model.parameters())
@@ -83,14 +84,6 @@ def load(
         device=device,
         notes=tuple(notes),
     )
-
-
-def describe_quantization(config: dict[str, Any]) -> str:
-    """Such as "4-bit, group 64", or the weights' dtype."""
-    quantization = config.get("quantization")
-    if not quantization:
-        return str(config.get("torch_dtype") or config.get("dtype") or "unquantized")
-    return f"{quantization['bits']}-bit, group {quantization['group_size']}"
 
 
 def device_kind() -> str:

@@ -37,7 +37,8 @@ class PromptEncoder:
     """Encodes conversations for one model.
 
     keeps_reasoning: the template writes the reasoning of old turns (MiniCPM5-2B does, 1B
-    strips it; a model without thinking has none to strip). opens_turns: ids that begin a turn; a reply that writes one has ended.
+    strips it; a model without thinking has none to strip). opens_turns: ids that begin a turn; a
+    reply that writes one has ended.
     """
 
     def __init__(self, tokenizer: Tokenizer, template: ChatTemplate) -> None:

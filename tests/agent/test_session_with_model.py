@@ -150,3 +150,26 @@ def test_a_reply_in_a_worker_thread_can_be_stopped_from_outside(session: Session
     assert not worker.is_alive()
     assert isinstance(heard[-1], ReplyEnd)
     assert session.messages()[-1].state == "done"
+
+
+@pytest.mark.parametrize("words", [1, 3, 7])
+def test_a_reply_in_pieces_is_the_reply_in_one(session: Session, words: int):
+    """Wherever it was stopped: in thinking, between the two, in the answer, at a blank."""
+    list(session.send(QUESTION))
+    whole = session.messages()[-1]
+    stop_after(session, session.regenerate(), words)
+    while session.messages()[-1].interrupted:
+        stop_after(session, session.continue_reply(), words)
+    pieces = session.messages()[-1]
+    assert pieces.reasoning == whole.reasoning
+    assert pieces.content == whole.content
+    assert pieces.ids == whole.ids
+
+
+def stop_after(session: Session, events: Iterable[Event], words: int) -> None:
+    """Read a reply and cancel it after so many pieces of text."""
+    heard = 0
+    for event in events:
+        heard += isinstance(event, Answer | Reasoning)
+        if heard == words:
+            session.cancel()
