@@ -219,18 +219,22 @@ class ContextFull(Event, frozen=True):
 
 Finish = Literal["complete", "truncated", "cancelled", "failed"]
 
+ReplyCause = Literal["stop", "max_tokens", "context", "loop", "cancelled", "context_full", "error"]
+TurnCause = Literal["steps", "time", "tokens", "repeated_call"]
+
 
 class ReplyEnd(Event, frozen=True):
-    """Always the last event of a reply.
+    """Always the last event of a reply; in a turn with tools, of the whole turn.
 
     cause: why it ended: the model stopped; max_tokens; the context's end (`context`); a loop in
         the answer; the user; the conversation did not fit (`context_full`); an error or the
-        model process's end.
+        model process's end. A turn with tools may also end by its limits (`steps`, `time`,
+        `tokens`) or because the model made the same call three times.
     finish: truncated where a block or call was still open or a limit cut the text.
     """
 
     finish: Finish
-    cause: Literal["stop", "max_tokens", "context", "loop", "cancelled", "context_full", "error"]
+    cause: ReplyCause | TurnCause
     usage: Usage = Usage()
     ids: TurnIds | None = None
     detail: str = ""
@@ -250,6 +254,102 @@ class MessageSaved(Event, frozen=True):
     message: int
     role: Role
     parent: int | None
+
+
+# Tools ------------------------------------------------------------------------------------------
+
+# For each call of a reply, in the order of the calls: ApprovalWanted where the user is asked, then
+# ToolStarted and ToolOutput where it runs, and always ToolFinished.
+
+ToolKind = Literal["read", "write", "command", "own", "mcp"]
+
+
+class StepStarted(Event, frozen=True):
+    """The model is asked for reply `number` (from 1) of at most `limit` in this turn."""
+
+    number: int
+    limit: int
+
+
+class StepEnded(Event, frozen=True):
+    """Reply `number` of a turn is over, and the turn goes on: its calls come next."""
+
+    number: int
+    usage: Usage = Usage()
+
+
+class ApprovalWanted(Event, frozen=True):
+    """A call waits for `Session.decide(id, …)`; until then the turn stands still.
+
+    id: counts the calls of a session. shown: everything the user has to see: the whole command,
+    the whole unified diff (kind `write`), or the arguments; characters that hide or reorder text
+    are made visible in it. title: one line. rule: what "for this session" and "always for this
+    folder" would allow, word for word; empty where only this call can be allowed.
+    """
+
+    id: int
+    call: ToolCall
+    kind: ToolKind
+    title: str
+    shown: str
+    rule: str = ""
+
+
+class ToolStarted(Event, frozen=True):
+    """A call runs. shown, title: as in ApprovalWanted. allowed_by: what let it run."""
+
+    id: int
+    call: ToolCall
+    kind: ToolKind
+    title: str
+    shown: str
+    allowed_by: Literal["mode", "rule", "user"]
+
+
+class ToolOutput(Event, frozen=True):
+    """Text that a running command wrote, to append; control sequences are removed."""
+
+    id: int
+    text: str
+
+
+class ToolFinished(Event, frozen=True):
+    """What became of a call.
+
+    outcome: `refused` and `denied` calls did not run: the first were no valid call, or the mode
+        forbids them; the second by the user's word or rule. `repeated` ones got the earlier
+        result again. `cancelled`: the user ended it; `limit`: the sandbox did.
+    result: verbatim what the model is given. status: a command's exit status.
+    """
+
+    id: int
+    name: str
+    outcome: Literal["ok", "error", "refused", "denied", "repeated", "cancelled", "limit"]
+    result: str
+    seconds: float = 0.0
+    status: int | None = None
+
+
+class FileChange(msgspec.Struct, frozen=True):
+    """One file that a turn changed. path: absolute; sizes in bytes, None where it is not there.
+
+    executable: it can be run now, and something outside the sandbox may do so.
+    kept: its old content is kept, so that it can be taken back.
+    """
+
+    path: str
+    change: Literal["added", "changed", "removed", "mode"]
+    old_bytes: int | None = None
+    new_bytes: int | None = None
+    executable: bool = False
+    kept: bool = True
+
+
+class FilesChanged(Event, frozen=True):
+    """What a turn with tools changed on disk; `Toolbox.undo` takes `turn` back."""
+
+    turn: str
+    changes: tuple[FileChange, ...]
 
 
 AnyEvent = (
@@ -272,6 +372,13 @@ AnyEvent = (
     | ContextFull
     | ReplyEnd
     | MessageSaved
+    | StepStarted
+    | StepEnded
+    | ApprovalWanted
+    | ToolStarted
+    | ToolOutput
+    | ToolFinished
+    | FilesChanged
 )
 
 _decoder = msgspec.json.Decoder(AnyEvent)
