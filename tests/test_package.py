@@ -56,3 +56,16 @@ def test_mlx_comes_with_the_right_backend_for_each_system():
     ]
     assert any("darwin" in d and "[cpu]" not in d for d in mlx)
     assert any("linux" in d and "mlx[cpu]" in d for d in mlx)
+
+
+def test_the_readmes_table_of_keys_is_made_from_the_keys():
+    from minicpm5_mac.configuration.table import markdown_table
+
+    assert markdown_table().strip() in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readmes_commands_are_those_that_ci_and_users_run():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    command = ".venv/bin/pip install --quiet '.[test]' && .venv/bin/pytest"
+    assert command in readme
+    assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8")

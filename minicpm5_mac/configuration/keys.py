@@ -68,7 +68,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         "kv_bits",
         OneOf((16, 8, 4, "auto")),
-        "auto",
+        16,
         "Bits per value of the KV cache; auto takes fewer only where the context needs it.",
     ),
     Key(
