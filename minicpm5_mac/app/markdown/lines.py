@@ -7,8 +7,6 @@ from typing import Protocol
 
 from rich.cells import cell_len
 from textual.content import Content, Span
-from textual.strip import Strip
-from textual.style import Style
 
 from minicpm5_mac.app.markdown.code import CodeText
 from minicpm5_mac.app.markdown.wrap import breaks
@@ -25,7 +23,7 @@ def plain(text: str, style: str = "") -> Content:
 _PAD = plain(" ", ".markdown--code")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Row:
     """One row of cells.
 
@@ -44,10 +42,6 @@ class Row:
     code: CodeText | None = None
     line: int = 0
     start: int = 0
-    # The view's cache: its last strip, and what that depended on.
-    strip: Strip | None = None
-    coloured: bool = False
-    look: tuple[Style, object] | None = None
 
     @property
     def text(self) -> str:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from textual import events
+from textual.cache import LRUCache
 from textual.color import TRANSPARENT
 from textual.content import Content, Span
 from textual.geometry import Region, Size
@@ -21,6 +22,8 @@ from minicpm5_mac.app.markdown.lines import Row
 # Schemes that a click opens; others that a model may write (file:, javascript:) are only shown.
 _OPENED = ("http://", "https://", "mailto:")
 
+# A strip holds caches of its own, about 10 kB; a screen is seldom taller than this.
+_KEPT_STRIPS = 150
 _COMPONENTS = (
     *("h1", "h2", "h3", "strong", "em", "strike", "link", "target", "inline-code"),
     *("code", "label", "border", "bullet", "quote"),
@@ -41,6 +44,9 @@ class RowsView(Widget):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._named_styles: dict[str, Style] = {}
+        # Cells of the rows in sight and some around, in the look they were drawn in.
+        self._drawn: LRUCache[tuple[Row, bool, int], Strip] = LRUCache(_KEPT_STRIPS)
+        self._drawn_in: tuple[Style, dict[str, Style]] | None = None
 
     def rows_at(self, width: int) -> list[Row]:
         """All rows at a width in cells."""
@@ -88,7 +94,7 @@ class RowsView(Widget):
                 continue
             start, end = span
             wrapped = row.joint != "\n"
-            if wrapped or row.code is not None:
+            if wrapped or row.fill:
                 start = max(start, row.body_start)
             text = row.text[start:] if end == -1 else row.text[start:end]
             if row.code is None:
@@ -103,17 +109,14 @@ class RowsView(Widget):
             self.app.open_url(target)
 
     def _strip(self, row: Row, span: tuple[int, int] | None, width: int) -> Strip:
-        look = (self.visual_style, self._named_styles)
         coloured = row.code is not None and row.code.spans(row.line) is not None
-        if (
-            span is None
-            and row.strip is not None
-            and row.coloured == coloured
-            and row.look is not None
-            and row.look[1] is look[1]
-            and row.look[0] == look[0]
-        ):
-            return row.strip
+        key = (row, coloured, width)
+        if span is None:
+            if self._drawn_in != (look := (self.visual_style, self._named_styles)):
+                self._drawn.clear()
+                self._drawn_in = look
+            if (strip := self._drawn.get(key)) is not None:
+                return strip
         content = row.content()
         if span is not None:
             start, end = span
@@ -123,7 +126,7 @@ class RowsView(Widget):
                 content = content.add_spans([Span(start, end, style)])
         strip = self._draw(content, row.fill, width)
         if span is None:
-            row.strip, row.coloured, row.look = strip, coloured, look
+            self._drawn[key] = strip
         return strip
 
     def _draw(self, content: Content, fill: str, width: int) -> Strip:

@@ -43,8 +43,12 @@ class Table:
         """Columns' widths in `width` cells: natural ones, or the widest cut down evenly."""
         count = len(self.natural)
         room = max(count, width - len(_SEPARATOR) * (count - 1))
-        if sum(self.natural) <= room:
-            return list(self.natural)
+        spare = room - sum(self.natural)
+        if spare >= 0:
+            if self.measured <= MEASURED_ROWS:
+                return list(self.natural)
+            # Later rows may be wider than those that were measured.
+            return [cells + min(cells // 2 + 2, spare // count) for cells in self.natural]
         widths, left, open_columns = [0] * count, room, list(range(count))
         while open_columns:
             share = max(1, left // len(open_columns))
