@@ -1,4 +1,4 @@
-"""`minicpm5-mac sandbox run` and `sandbox profile`: the tools' sandbox, for any command.
+"""`minicpm5-mac sandbox run`, `profile` and `cost`: the tools' sandbox, for any command.
 
 On a Mac this is how its owner can try what a tool would be allowed.
 """
@@ -37,6 +37,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     run.add_argument("argv", nargs="+", metavar="CMD", help="the command, after `--`")
     run.set_defaults(run=run_command)
 
+    cost = actions.add_parser(
+        "cost", help="measure a sandboxed read of a small file against one in this process"
+    )
+    cost.add_argument("--calls", type=int, default=50, metavar="N", help="default 50")
+    cost.set_defaults(run=print_cost)
+
     profile = actions.add_parser("profile", help="print the macOS profile of a policy")
     _add_policy_arguments(profile)
     profile.set_defaults(run=print_profile)
@@ -66,6 +72,24 @@ def run_command(arguments: argparse.Namespace) -> int:
     if ended.reason is not Reason.EXIT:
         print(f"minicpm5-mac: ended after {ended.seconds:.1f} s: {ended.reason}", file=sys.stderr)
     return ended.status
+
+
+def print_cost(arguments: argparse.Namespace) -> int:
+    """Print medians and minima, in milliseconds, of the same read with and without sandbox."""
+    import statistics
+    import tempfile
+
+    from minicpm5_mac.failure import Failure
+    from minicpm5_mac.sandbox.read_cost import measure
+
+    if arguments.calls < 1:
+        raise Failure("--calls must be at least 1", "Leave it out for 50.", exit_code=2)
+    with tempfile.TemporaryDirectory(prefix="minicpm5-cost-") as folder:
+        costs = measure(Path(folder), arguments.calls)
+    for name, seconds in costs.items():
+        median, least = statistics.median(seconds) * 1e3, min(seconds) * 1e3
+        print(f"{name:12} median {median:8.3f} ms   least {least:8.3f} ms   n {len(seconds)}")
+    return 0
 
 
 def print_profile(arguments: argparse.Namespace) -> int:

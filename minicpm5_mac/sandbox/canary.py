@@ -22,7 +22,7 @@ from minicpm5_mac import __version__, locations
 from minicpm5_mac.failure import Failure
 from minicpm5_mac.sandbox.policy import Policy
 from minicpm5_mac.sandbox.probes import Probe, Shape, bench, probes
-from minicpm5_mac.sandbox.wrapping import Wrapper, production_wrapper
+from minicpm5_mac.sandbox.wrapping import Wrapper, back_ends, choose_back_end
 
 
 @dataclass(frozen=True)
@@ -49,19 +49,31 @@ class Verdict:
 
 
 def verdict(policy: Policy) -> Verdict:
-    """The remembered pass for this shape of policy, or the outcome of all probes (seconds)."""
+    """The remembered pass for this shape of policy, or the outcome of all probes (seconds).
+
+    Where a system has several back ends, the first that passes is the one used from then on.
+    """
+    shape = Shape.of(policy)
     try:
-        wrapper = production_wrapper()
-        remembered = _remembered(Shape.of(policy))
+        known = back_ends()
+        remembered = _remembered(shape)
     except Failure as failure:
         return Verdict(False, failure.text)
     if remembered.exists():
+        choose_back_end(json.loads(remembered.read_text())["back end"])
         return Verdict(True, "")
-    found = examine(Shape.of(policy), wrapper)
-    if found.ok:
-        remembered.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        remembered.write_text(json.dumps([asdict(result) for result in found.results]))
-    return found
+    failed: Verdict | None = None
+    for name, wrapper in known.items():
+        found = examine(shape, wrapper)
+        if found.ok:
+            choose_back_end(name)
+            passed = {"back end": name, "results": [asdict(result) for result in found.results]}
+            remembered.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            remembered.write_text(json.dumps(passed))
+            return found
+        failed = failed or found
+    assert failed is not None
+    return failed
 
 
 def examine(shape: Shape, wrapper: Wrapper) -> Verdict:

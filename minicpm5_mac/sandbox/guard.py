@@ -23,31 +23,33 @@ from minicpm5_mac import locations
 _lock = threading.Lock()
 _guard: subprocess.Popen[bytes] | None = None
 _owner = 0
+_watched: dict[int, Path] = {}
 
 
 @contextlib.contextmanager
 def watching(pid: int, tmp: Path) -> Iterator[None]:
     """While inside, the death of this app kills the tree below `pid` and removes `tmp`."""
-    _say(f"+ {pid} {tmp}\n")
+    with _lock:
+        _watched[pid] = tmp
+        _say(f"+ {pid} {tmp}\n")
     try:
         yield
     finally:
-        _say(f"- {pid}\n")
+        with _lock:
+            del _watched[pid]
+            _say(f"- {pid}\n")
 
 
 def _say(line: str) -> None:
-    """One line to the guard, which is started where there is none (or it was killed)."""
+    """One line to the guard; where there is none, or it was killed, a new one is told all."""
     global _guard, _owner
-    with _lock:
-        for _ in range(2):
-            if _guard is None or _owner != os.getpid() or _guard.poll() is not None:
-                _guard, _owner = _start(), os.getpid()
-            assert _guard.stdin is not None
-            try:
-                _guard.stdin.write(line.encode())
-                return
-            except OSError:
-                _guard = None
+    if _guard is None or _owner != os.getpid() or _guard.poll() is not None:
+        _guard, _owner = _start(), os.getpid()
+        line = "".join(f"+ {pid} {tmp}\n" for pid, tmp in _watched.items())
+    assert _guard.stdin is not None
+    # Killed this very moment: the next line finds out, and starts another.
+    with contextlib.suppress(BrokenPipeError):
+        _guard.stdin.write(line.encode())
 
 
 def _start() -> subprocess.Popen[bytes]:

@@ -22,30 +22,19 @@ from minicpm5_mac.sandbox.wrapping import Wrapped
 
 # Programs and their libraries; /nix/store is where NixOS keeps them.
 SYSTEM_READ = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
-# Of /etc what linkers, shells, compilers and locales look up: never shadow, ssh, or hosts' keys.
+# Of /etc what the loader, the C library and compilers look up: never shadow, ssh, hosts' keys.
+# Each is a mount, and every mount costs a start some of its time.
 ETC_READ = (
     "alternatives",
-    "bash.bashrc",
-    "ca-certificates",
-    "ca-certificates.conf",
-    "gitconfig",
     "ld.so.cache",
     "ld.so.conf",
     "ld.so.conf.d",
-    "locale.alias",
     "localtime",
-    "magic",
-    "mime.types",
     "nsswitch.conf",
     "os-release",
-    "pki",
-    "profile",
     "protocols",
     "services",
-    "shells",
-    "ssl/certs",
     "terminfo",
-    "timezone",
 )
 SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin")
 # bwrap is looked up here, never on the user's PATH, which may name the workspace.
@@ -115,7 +104,8 @@ def arguments(
         elif os.path.isdir(folder):
             argv += ["--ro-bind", folder, folder]
     for name in ETC_READ:
-        argv += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+        if os.path.exists(f"/etc/{name}"):
+            argv += ["--ro-bind", f"/etc/{name}", f"/etc/{name}"]
     argv += list(_binds(policy, tmp))
     # A mounted name can be neither written, nor moved, nor removed (EBUSY). Pinning `.git/hooks`
     # alone was escaped by `mv .git x; mkdir -p .git/hooks` (design note). An interpreter deeper

@@ -114,12 +114,25 @@ SEMAPHORES = "^/(mp|loky)-[A-Za-z0-9_-]+$"
 
 def wrap(policy: Policy, command: Sequence[str], tmp: Path) -> Wrapped:
     """`command` under sandbox-exec. Raises Failure when this system has none."""
+    return _wrap(policy, command, tmp, profile(policy, tmp))
+
+
+def wrap_with_system_rules(policy: Policy, command: Sequence[str], tmp: Path) -> Wrapped:
+    """The same with Apple's rules for every process in it: for a release where `wrap` fails.
+
+    A hand-made list failed on macOS 26 for one project (hozo), which imports `system.sb` since.
+    What that grants is Apple's to change, so it is tried second, and by the same probes.
+    """
+    return _wrap(policy, command, tmp, profile(policy, tmp, system_rules=True))
+
+
+def _wrap(policy: Policy, command: Sequence[str], tmp: Path, text: str) -> Wrapped:
     if not Path(SANDBOX_EXEC).exists():
         raise Failure(f"{SANDBOX_EXEC} is missing, so tools are off", "Chat works without them.")
     environment = sandbox_environment(tmp, _readable(policy), SYSTEM_PATH)
     return Wrapped(
         (
-            *(SANDBOX_EXEC, "-p", profile(policy, tmp), "--"),
+            *(SANDBOX_EXEC, "-p", text, "--"),
             *("/usr/bin/env", "-i", *(f"{name}={value}" for name, value in environment.items())),
             *("/bin/zsh", "-f", "-c", _limited_start(policy), str(policy.workspace), *command),
         ),
@@ -127,8 +140,10 @@ def wrap(policy: Policy, command: Sequence[str], tmp: Path) -> Wrapped:
     )
 
 
-def profile(policy: Policy, tmp: Path) -> str:
+def profile(policy: Policy, tmp: Path, *, system_rules: bool = False) -> str:
     """The profile of one run, whose private folder is `tmp` (resolved).
+
+    system_rules: import `system.sb`, see `wrap_with_system_rules`.
 
     Raises Failure when `tmp` lies in a folder the policy lets tools write, where what one run
     leaves could be another's.
@@ -143,6 +158,7 @@ def profile(policy: Policy, tmp: Path) -> str:
     rules = [
         "(version 1)",
         "(deny default)",
+        *(['(import "system.sb")'] if system_rules else []),
         "(allow process-fork)",
         _allow("process-exec file-map-executable", map(_subpath, seen)),
         "(allow signal (target same-sandbox))",

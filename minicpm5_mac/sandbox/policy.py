@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import minicpm5_mac
+from minicpm5_mac import locations
 from minicpm5_mac.failure import Failure
 from minicpm5_mac.sandbox.protected import PROTECTED_NAMES, is_protected
 
@@ -132,6 +133,12 @@ def program_folders() -> tuple[Path, ...]:
     return tuple(dict.fromkeys(Path(os.path.normpath(path)) for path in both))
 
 
+def own_data_folders() -> tuple[Path, ...]:
+    """Where this program keeps what decides about tools; resolved, and maybe not there yet."""
+    folders = (locations.config_file().parent, locations.data_dir(), locations.cache_dir())
+    return tuple(Path(os.path.realpath(folder)) for folder in (*folders, locations.log_dir()))
+
+
 def check_path_text(path: Path | str, what: str) -> None:
     """Refuse what the back ends cannot express: control characters, over-long paths."""
     text = os.fspath(path)
@@ -204,6 +211,13 @@ def _check_writable(root: Path) -> None:
             raise Failure(
                 f"{root} belongs to the system",
                 "Choose a folder of your own, or grant it for reading.",
+                exit_code=2,
+            )
+    for folder in own_data_folders():
+        if folder.is_relative_to(root) or root.is_relative_to(folder):
+            raise Failure(
+                f"{root} holds this program's own data ({folder})",
+                "Choose another folder: saved approvals and the sandbox's verdict lie there.",
                 exit_code=2,
             )
     for folder in program_folders():

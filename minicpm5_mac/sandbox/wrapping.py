@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from minicpm5_mac import locations
 from minicpm5_mac.failure import Failure
 from minicpm5_mac.sandbox.policy import Policy
 
@@ -46,20 +47,46 @@ class Wrapper(Protocol):
     def __call__(self, policy: Policy, command: Sequence[str], tmp: Path) -> Wrapped: ...
 
 
-def production_wrapper() -> Wrapper:
-    """The back end of this system. Raises Failure where there is none: fail closed."""
+def back_ends() -> dict[str, Wrapper]:
+    """The back ends of this system by name, in the order the canary tries them.
+
+    Raises Failure where there is none: fail closed.
+    """
     if sys.platform == "darwin":
         from minicpm5_mac.sandbox import macos
 
-        return macos.wrap
+        return {"own rules": macos.wrap, "system rules": macos.wrap_with_system_rules}
     if sys.platform == "linux":
         from minicpm5_mac.sandbox import linux
 
-        return linux.wrap
+        return {"bubblewrap": linux.wrap}
     raise Failure(
         f"there is no sandbox for {sys.platform}",
         "Tools run on macOS and Linux only; chat works without them.",
     )
+
+
+def production_wrapper() -> Wrapper:
+    """The back end the canary chose, or the first one where it has not run yet.
+
+    Raises Failure where this system has none.
+    """
+    known = back_ends()
+    try:
+        chosen = _choice().read_text()
+    except OSError:
+        chosen = ""
+    return known.get(chosen) or next(iter(known.values()))
+
+
+def choose_back_end(name: str) -> None:
+    """Remember which back end passed. The folder is out of every sandbox's reach."""
+    _choice().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _choice().write_text(name)
+
+
+def _choice() -> Path:
+    return locations.cache_dir() / "sandbox" / "back-end"
 
 
 def unconfined(policy: Policy, command: Sequence[str], tmp: Path) -> Wrapped:

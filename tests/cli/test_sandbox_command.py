@@ -185,3 +185,11 @@ def test_doctor_runs_the_canary(monkeypatch, capsys, tmp_path):
     assert [line for line in lines if line.startswith("NOT OK")] == []
     assert status == 0
     assert "22 of 22" in lines[-2]
+
+
+@bubblewrap
+def test_cost_compares_the_same_read(minicpm5_mac):
+    done = minicpm5_mac("sandbox", "cost", "--calls", "2")
+    lines = done.stdout.decode().splitlines()
+    assert [line.split()[0] for line in lines] == ["sandboxed", "in-process"]
+    assert minicpm5_mac("sandbox", "cost", "--calls", "0").returncode == 2

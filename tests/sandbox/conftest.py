@@ -1,4 +1,4 @@
-"""A sandbox of one's own for every test: caches in tmp_path, a workspace with a world around."""
+"""A sandbox of one's own for every test: its caches, a workspace with a world around."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from minicpm5_mac.sandbox.worker_call import shell_command
 
 
 @pytest.fixture(autouse=True)
-def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MINICPM5_MAC_HOME", str(tmp_path / "app-home"))
+def app_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the program keeps its own files during a test: outside of every workspace."""
+    home = tmp_path_factory.mktemp("app-home")
+    monkeypatch.setenv("MINICPM5_MAC_HOME", str(home))
+    return home
 
 
 @pytest.fixture

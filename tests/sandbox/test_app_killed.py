@@ -54,11 +54,11 @@ def test_nothing_lives_and_nothing_is_left(workspace, sandbox, alive, wrapper):
     assert os.listdir(workspace) == ["tmp"]
 
 
-def test_an_app_that_ends_leaves_no_guard(workspace, sandbox, tmp_path):
+def test_an_app_that_ends_leaves_no_guard(workspace, sandbox, app_home):
     arguments = [str(workspace), "production", "true"]
     subprocess.run([sys.executable, "-c", APP, *arguments], check=True)
-    wait_until(lambda: not guards(tmp_path))
-    assert not guards(tmp_path)
+    wait_until(lambda: not guards(app_home))
+    assert not guards(app_home)
 
 
 def guards(home: Path) -> list[str]:

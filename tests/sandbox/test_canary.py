@@ -172,6 +172,28 @@ def test_without_a_back_end_there_are_no_tools(monkeypatch, workspace):
     assert "bubblewrap" in found.reason
 
 
+def test_the_first_back_end_that_passes_is_used_from_then_on(monkeypatch, workspace):
+    def first(policy, command, tmp):
+        raise AssertionError("not run here")
+
+    both = {"first": first, "second": linux.wrap}
+    for module in (canary, wrapping):
+        monkeypatch.setattr(module, "back_ends", lambda: both)
+    passes = canary.Verdict(True, "", ())
+    fails = canary.Verdict(False, "the first fails", ())
+    outcomes = {first: fails, linux.wrap: passes}
+    monkeypatch.setattr(canary, "examine", lambda shape, wrapper: outcomes[wrapper])
+    assert production_wrapper() is first
+    assert verdict(Policy(workspace)).ok
+    assert production_wrapper() is linux.wrap
+    wrapping.choose_back_end("first")
+    assert verdict(Policy(workspace)).ok
+    assert production_wrapper() is linux.wrap
+    outcomes[linux.wrap] = canary.Verdict(False, "so does the second", ())
+    found = verdict(Policy(workspace, limits=Limits(wall_seconds=3)))
+    assert (found.ok, found.reason) == (False, "the first fails")
+
+
 def test_another_system_has_no_sandbox(monkeypatch, workspace):
     monkeypatch.setattr(wrapping.sys, "platform", "sunos5")
     found = verdict(Policy(workspace))

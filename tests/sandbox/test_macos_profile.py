@@ -49,6 +49,14 @@ def test_it_imports_nothing(forms):
     assert {form[0] for form in forms} == {"version", "allow", "deny"}
 
 
+def test_the_second_back_end_differs_by_apples_rules_alone(monkeypatch):
+    policy = build(monkeypatch)
+    own = macos.profile(policy, Path(PLACE.tmp)).splitlines()
+    with_system = macos.profile(policy, Path(PLACE.tmp), system_rules=True).splitlines()
+    with_system.remove('(import "system.sb")')
+    assert with_system == own
+
+
 def mutants(forms: Tree) -> Iterator[tuple[str, Tree]]:
     """Every profile that is weaker in one place, with what was done."""
     yield from _without_exceptions(forms)

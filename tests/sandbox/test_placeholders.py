@@ -69,9 +69,9 @@ def test_a_later_run_takes_over_what_a_killed_app_left(workspace):
     assert os.listdir(workspace) == []
 
 
-def test_an_entry_cut_off_in_the_middle_hurts_nobody(workspace, tmp_path):
+def test_an_entry_cut_off_in_the_middle_hurts_nobody(workspace, app_home):
     Placeholders([workspace / "x"]).remove()
-    ledger = tmp_path / "app-home" / "cache" / "sandbox" / "placeholders"
+    ledger = app_home / "cache" / "sandbox" / "placeholders"
     (ledger / "broken.json").write_text(json.dumps([str(workspace / "y")])[:9])
     Placeholders([workspace / "x"]).remove()
     assert os.listdir(workspace) == []

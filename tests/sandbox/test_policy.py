@@ -101,6 +101,17 @@ def test_the_program_itself_is_never_written(tmp_path):
         assert "program" in refusal(folder).text or "system" in refusal(folder).text
 
 
+def test_the_programs_own_data_is_never_written(tmp_path, monkeypatch):
+    """A tool that can write the cache could write itself a passing verdict."""
+    home = tmp_path / "portable"
+    (home / "cache" / "sandbox").mkdir(parents=True)
+    (tmp_path / "ws").mkdir()
+    monkeypatch.setenv("MINICPM5_MAC_HOME", str(home))
+    for folder in (tmp_path, home, home / "cache", home / "cache" / "sandbox"):
+        assert "own data" in refusal(folder).text
+        assert "own data" in refusal(tmp_path / "ws", write=(folder,)).text
+
+
 @pytest.mark.parametrize("name", [".git", ".GIT", ".vscode", ".vſcode", ".husKy", "\u200c.git"])
 def test_a_workspace_inside_a_protected_folder_is_refused(tmp_path, name):
     inside = tmp_path / name / "x"
