@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 from mlx_kernels.emulator.faults import CompileFailed
-from mlx_kernels.emulator.locations import INCLUDE, SOURCES, cache_folder, mlx_include
+from mlx_kernels.emulator.locations import INCLUDE, SOURCES, cache_folder, is_metal, mlx_include
 from mlx_kernels.emulator.metal_text import Binding, as_cpp, bindings_of
 from mlx_kernels.emulator.signature import KernelText
 from mlx_kernels.emulator.toolchain import Compiler, compiler
@@ -107,7 +107,7 @@ def _compiled(
     path = cache_folder() / f"{kernel.function[:60]}-{key}.so"
     if not path.exists():
         preprocessed = _preprocess(build, kernel.text)
-        text = as_cpp(preprocessed, dict(function_constants))
+        text = as_cpp(preprocessed, dict(function_constants), is_metal)
         text += _launcher(kernel, bindings_of(preprocessed, kernel.function))
         _compile(build, text, path)
     library = ctypes.CDLL(str(path))

@@ -6,11 +6,10 @@ address space).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mlx_kernels.emulator.metal_text import Token, tokens_of
+from mlx_kernels.emulator.metal_text import Token, parts_of, tokens_of
 
 _WORDS = {
     "double": "Metal has no double",
@@ -28,7 +27,6 @@ _WORDS = {
     "__asm__": "Metal has no asm",
     "std": "Metal has no C++ standard library",
 }
-_MARKER = re.compile(r'#\s*(?:line\s+)?(\d+)\s+"([^"]*)"')
 
 
 @dataclass(frozen=True)
@@ -52,38 +50,46 @@ class _Scope:
     kernel: bool
 
 
-def forbidden_in(text: str, checked: Callable[[str], bool]) -> list[Finding]:
-    """What a preprocessed text has that Metal forbids, in files for which `checked` holds."""
+def forbidden_in(text: str, is_metal: Callable[[str], bool]) -> list[Finding]:
+    """What a preprocessed text has that Metal forbids, in files that are Metal."""
     findings: list[Finding] = []
     scopes: list[_Scope] = []
     statement: list[str] = []
-    file, line = "", 1
+    for file, line, part in parts_of(text):
+        if is_metal(file):
+            findings += _part_findings(file, line, part, scopes, statement)
+    return findings
+
+
+def _part_findings(
+    file: str, line: int, text: str, scopes: list[_Scope], statement: list[str]
+) -> list[Finding]:
+    """The findings of one part; the braces and the statement that are open go on from part to
+    part, since a part may end anywhere."""
+    findings: list[Finding] = []
     for token in tokens_of(text):
+        word = token.text
         if token.kind == "marker":
-            if found := _MARKER.match(token.text):
-                line, file = int(found[1]) - 1, found[2]
             continue
         if token.kind == "space":
-            line += token.text.count("\n")
+            line += word.count("\n")
             continue
-        word = token.text
-        if checked(file):
-            message = _WORDS.get(word) if token.kind == "name" else None
-            if message and not (word == "delete" and statement[-1:] == ["="]):
-                findings.append(Finding(file, line, message))
-            if _is_lambda(token, statement):
-                findings.append(Finding(file, line, "Metal 3 has no lambda expressions"))
+        message = _WORDS.get(word) if token.kind == "name" else None
+        if message and not (word == "delete" and statement[-1:] == ["="]):
+            findings.append(Finding(file, line, message))
+        if _is_lambda(token, statement):
+            findings.append(Finding(file, line, "Metal 3 has no lambda expressions"))
         if word == "{":
             scopes.append(_scope(statement, scopes[-1] if scopes else None))
-            statement = []
+            statement.clear()
         elif word == "}":
             if scopes:
                 scopes.pop()
-            statement = []
+            statement.clear()
         elif word == ";":
-            if checked(file) and scopes and scopes[-1].function:
+            if scopes and scopes[-1].function:
                 findings += _local_findings(statement, scopes[-1], file, line)
-            statement = []
+            statement.clear()
         else:
             statement.append(word)
     return findings

@@ -32,3 +32,11 @@ def mlx_include() -> Path:
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("MLX is not installed: pip install 'mlx[cpu]'")
     return Path(spec.origin).parent / "include"
+
+
+def is_metal(file: str) -> bool:
+    """Whether a file of a preprocessed text is Metal: neither one of the emulator's own headers nor
+    the compiler's own definitions. A kernel's generated function is in `<stdin>`."""
+    if file.startswith("<"):
+        return file == "<stdin>"
+    return not file.startswith((str(INCLUDE), str(STRICT_INCLUDE)))

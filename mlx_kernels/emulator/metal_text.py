@@ -6,7 +6,7 @@ The text keeps its lines, so that compiler messages and faults point into the `.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 _TOKEN = re.compile(
@@ -42,18 +42,53 @@ def tokens_of(text: str) -> list[Token]:
     return [Token(m.lastgroup or "other", m.group()) for m in _TOKEN.finditer(text)]
 
 
-def as_cpp(text: str, function_constants: Mapping[int, bool | int | float]) -> str:
-    """Preprocessed Metal text as C++ for the emulator.
+MARKER = re.compile(r'^#\s*(?:line\s+)?(\d+)\s+"([^"\n]*)"[^\n]*$', re.MULTILINE)
+
+
+def parts_of(text: str) -> list[tuple[str, int, str]]:
+    """Preprocessed text by the files it came from: file, number of the first line, text.
+
+    Each part but the first begins with its line marker.
+    """
+    found = list(MARKER.finditer(text))
+    starts = [0, *(m.start() for m in found)]
+    places = [("", 1), *((m[2], int(m[1]) - 1) for m in found)]
+    ends = [*starts[1:], len(text)]
+    return [
+        (file, line, text[start:end])
+        for (file, line), start, end in zip(places, starts, ends, strict=True)
+    ]
+
+
+def as_cpp(
+    text: str,
+    function_constants: Mapping[int, bool | int | float],
+    is_metal: Callable[[str], bool],
+) -> str:
+    """Preprocessed Metal text as C++ for the emulator; `is_metal` tells the files that are Metal
+    from the emulator's own, which are C++ already.
 
     Variables declared `threadgroup` become references into the emulated threadgroup's memory, other
     uses of the word are dropped; `constant` means const; literals like 1.0 become float, as Metal
     has no double; function
     constants become constants of the given values, by index.
     """
+    pieces: list[str] = []
+    variables = 0
+    for file, _, part in parts_of(text):
+        if is_metal(file):
+            part, variables = _part_as_cpp(part, function_constants, variables)
+        pieces.append(part)
+    return "".join(pieces)
+
+
+def _part_as_cpp(
+    text: str, function_constants: Mapping[int, bool | int | float], variables: int
+) -> tuple[str, int]:
+    """One file's text as C++, and how many threadgroup variables there have been so far."""
     text = _FUNCTION_CONSTANT.sub(lambda m: _function_constant(m, function_constants), text)
     tokens = tokens_of(text)
     out: list[str] = []
-    variables = 0
     before = ";"
     i = 0
     while i < len(tokens):
@@ -83,7 +118,7 @@ def as_cpp(text: str, function_constants: Mapping[int, bool | int | float]) -> s
         if token.kind not in ("space", "marker"):
             before = token.text
         i += 1
-    return "".join(out)
+    return "".join(out), variables
 
 
 def _const_beside(tokens: list[Token], place: int) -> bool:
@@ -101,7 +136,11 @@ _SPECIFIERS = ("static", "constexpr", "inline", "extern", "volatile")
 _SPACES = ("device", "constant", "thread", "threadgroup")
 
 
-def as_strict_cpp(text: str, function_constants: Mapping[int, bool | int | float]) -> str:
+def as_strict_cpp(
+    text: str,
+    function_constants: Mapping[int, bool | int | float],
+    is_metal: Callable[[str], bool],
+) -> str:
     """Preprocessed Metal text as C++ in which address spaces are macros that clang understands.
 
     As `as_cpp`, but the words stay. What clang cannot say is said otherwise: a variable declared
@@ -109,6 +148,13 @@ def as_strict_cpp(text: str, function_constants: Mapping[int, bool | int | float
     parameter in an address space becomes the pointer that it is, and a vector's constructor a
     function (`strict_make` of strict_include/metal_stdlib).
     """
+    return "".join(
+        _part_as_strict_cpp(part, function_constants) if is_metal(file) else part
+        for file, _, part in parts_of(text)
+    )
+
+
+def _part_as_strict_cpp(text: str, function_constants: Mapping[int, bool | int | float]) -> str:
     text = _FUNCTION_CONSTANT.sub(lambda m: _function_constant(m, function_constants), text)
     tokens = tokens_of(text)
     constructors = _vector_constructors(tokens)

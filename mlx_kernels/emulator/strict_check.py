@@ -17,7 +17,7 @@ from mlx_kernels.emulator.arrays import host_array
 from mlx_kernels.emulator.compile import PREDEFINED
 from mlx_kernels.emulator.faults import EmulatorError
 from mlx_kernels.emulator.forbidden import forbidden_in
-from mlx_kernels.emulator.locations import INCLUDE, STRICT_INCLUDE, mlx_include
+from mlx_kernels.emulator.locations import INCLUDE, STRICT_INCLUDE, is_metal, mlx_include
 from mlx_kernels.emulator.metal_text import as_strict_cpp
 from mlx_kernels.emulator.signature import PRELUDE, KernelText, kernel_text
 from mlx_kernels.emulator.toolchain import INSTALL_CLANG, OLDEST_STRICT_CLANG, strict_clang
@@ -83,8 +83,8 @@ def strict_check_text(
         )
     includes = [f"-I{folder}" for folder in (STRICT_INCLUDE, INCLUDE, mlx_include())]
     preprocessed = _run([clang, "-E", *_LANGUAGE, *PREDEFINED, *includes, "-"], kernel.text)
-    findings = [str(finding) for finding in forbidden_in(preprocessed, _is_checked)]
-    text = _SPACES + as_strict_cpp(preprocessed, function_constants or {})
+    findings = [str(finding) for finding in forbidden_in(preprocessed, is_metal)]
+    text = _SPACES + as_strict_cpp(preprocessed, function_constants or {}, is_metal)
     if kernel.function:
         arguments = f"<{kernel.template_arguments}>" if kernel.template_arguments else ""
         text += f'\n# 1 "instantiation"\nauto* strict_kernel = &{kernel.function}{arguments};\n'
@@ -94,11 +94,6 @@ def strict_check_text(
     findings = code_findings(made)
     if findings:
         raise StrictCheckFailed("\n".join(findings))
-
-
-def _is_checked(file: str) -> bool:
-    own = (str(STRICT_INCLUDE), str(INCLUDE))
-    return not file.startswith(own) and not file.startswith("<")
 
 
 def _run(command: list[str], text: str) -> str:
