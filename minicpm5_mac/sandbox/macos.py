@@ -144,16 +144,8 @@ def profile(policy: Policy, tmp: Path, *, system_rules: bool = False) -> str:
     """The profile of one run, whose private folder is `tmp` (resolved).
 
     system_rules: import `system.sb`, see `wrap_with_system_rules`.
-
-    Raises Failure when `tmp` lies in a folder the policy lets tools write, where what one run
-    leaves could be another's.
+    Raises Failure for a path that no string of a profile can hold.
     """
-    check_path_text(tmp, "the run's temporary folder")
-    if any(tmp.is_relative_to(root) for root in policy.write_roots):
-        raise Failure(
-            f"the temporary folder {tmp} lies inside the workspace",
-            "Set TMPDIR to a folder outside of it.",
-        )
     seen = [*SYSTEM_READ, *map(str, _readable(policy)), str(tmp)]
     rules = [
         "(version 1)",

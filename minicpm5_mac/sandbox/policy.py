@@ -10,6 +10,7 @@ import contextlib
 import os
 import pwd
 import sys
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -133,6 +134,11 @@ def program_folders() -> tuple[Path, ...]:
     return tuple(dict.fromkeys(Path(os.path.normpath(path)) for path in both))
 
 
+def temporary_folder() -> Path:
+    """Where runs get their private folders; resolved."""
+    return Path(os.path.realpath(tempfile.gettempdir()))
+
+
 def own_data_folders() -> tuple[Path, ...]:
     """Where this program keeps what decides about tools; resolved, and maybe not there yet."""
     folders = (locations.config_file().parent, locations.data_dir(), locations.cache_dir())
@@ -213,6 +219,12 @@ def _check_writable(root: Path) -> None:
                 "Choose a folder of your own, or grant it for reading.",
                 exit_code=2,
             )
+    if temporary_folder().is_relative_to(root):
+        raise Failure(
+            f"{root} contains the temporary folder, where every run keeps what is its own",
+            "Choose a folder inside of it, or another one.",
+            exit_code=2,
+        )
     for folder in own_data_folders():
         if folder.is_relative_to(root) or root.is_relative_to(folder):
             raise Failure(

@@ -46,7 +46,9 @@ class Shape:
 
     @classmethod
     def of(cls, policy: Policy) -> Shape:
-        return cls(bool(policy.read), bool(policy.write), policy.limits)
+        # The time a command gets is the caller's to choose, call by call.
+        limits = replace(policy.limits, wall_seconds=Limits.wall_seconds)
+        return cls(bool(policy.read), bool(policy.write), limits)
 
 
 @dataclass(frozen=True)

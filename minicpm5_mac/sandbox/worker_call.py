@@ -9,6 +9,7 @@ named: what it gets back is bytes from a process behind the wall, and is checked
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -106,6 +107,8 @@ def run_worker(policy: Policy, call: WorkerCall, wrapper: Wrapper | None = None)
         return worker.wait()
     except KeyboardInterrupt:
         worker.cancel()
+        with contextlib.suppress(Failure):
+            worker.wait()
         raise
 
 

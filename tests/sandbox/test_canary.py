@@ -139,9 +139,10 @@ def test_a_pass_is_remembered_for_the_shape_not_the_folder(monkeypatch, workspac
     other.mkdir()
     assert verdict(Policy(workspace)).ok
     assert verdict(Policy(other)).ok
+    assert verdict(Policy(other, limits=Limits(wall_seconds=5))).ok
     assert len(calls) == 1
     assert verdict(Policy(workspace, read=(other,))).ok
-    assert verdict(Policy(workspace, limits=Limits(wall_seconds=5))).ok
+    assert verdict(Policy(workspace, limits=Limits(processes=5))).ok
     assert len(calls) == 3
 
 
@@ -190,7 +191,7 @@ def test_the_first_back_end_that_passes_is_used_from_then_on(monkeypatch, worksp
     assert verdict(Policy(workspace)).ok
     assert production_wrapper() is linux.wrap
     outcomes[linux.wrap] = canary.Verdict(False, "so does the second", ())
-    found = verdict(Policy(workspace, limits=Limits(wall_seconds=3)))
+    found = verdict(Policy(workspace, limits=Limits(processes=3)))
     assert (found.ok, found.reason) == (False, "the first fails")
 
 

@@ -11,6 +11,7 @@ import os
 import shutil
 import socket
 import sys
+import tempfile
 import threading
 import time
 
@@ -54,9 +55,11 @@ def test_02_a_key_in_a_home_folder_is_not_there(shell, tmp_path):
 def test_02_folders_with_private_things_are_absent(shell):
     for folder in ("/home", "/mnt", "/srv", "/var", "/media", "/opt", "/sys", "/boot"):
         assert "No such file" in text(shell(f"ls {folder}")), folder
-    # /root and /tmp may exist as the way to the interpreter or the run's folder: nothing else is.
-    for name in text(shell("ls -A /root /tmp 2>/dev/null")).split():
-        assert name.endswith(":") or name.startswith((".pyenv", "minicpm5-run-", "pytest-")), name
+    # /tmp is there, as the way to the run's own folder: nothing else in it is.
+    with tempfile.NamedTemporaryFile(prefix="private-", dir="/tmp") as private:
+        listed = text(shell("ls -A /tmp"))
+        assert "minicpm5-run-" in listed
+        assert os.path.basename(private.name) not in listed
 
 
 def test_03_tmp_is_not_writable_but_the_run_folder_is(shell):
@@ -81,7 +84,7 @@ def test_05_a_link_swapped_during_writes_never_leads_out(workspace, tmp_path, sa
         Policy(workspace),
         shell_command("while [ ! -e stop ]; do echo evil 2>/dev/null > target; done; echo all"),
     )
-    for _ in range(5_000):
+    for _ in range(1_000):
         for make in (lambda: target.symlink_to(outside), lambda: target.write_text("")):
             target.unlink(missing_ok=True)
             with contextlib.suppress(FileExistsError):

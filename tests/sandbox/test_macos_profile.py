@@ -245,12 +245,6 @@ def test_a_name_no_profile_can_hold_is_refused(monkeypatch, name):
         macos.profile(policy, Path(PLACE.tmp))
 
 
-def test_a_run_folder_in_the_workspace_is_refused(monkeypatch):
-    policy = build(monkeypatch)
-    with pytest.raises(Failure, match="inside the workspace"):
-        macos.profile(policy, Path(PLACE.workspace) / "tmp")
-
-
 def test_regular_expressions_are_ascii_and_hold_no_path(forms):
     patterns = {form[1] for p in _places(forms, "regex") if (form := _at(forms, p))}
     assert len(patterns) == 2

@@ -101,6 +101,14 @@ def test_the_program_itself_is_never_written(tmp_path):
         assert "program" in refusal(folder).text or "system" in refusal(folder).text
 
 
+def test_the_temporary_folder_is_no_workspace(tmp_path, monkeypatch):
+    """A run could write what another run keeps there."""
+    (tmp_path / "ws" / "tmp").mkdir(parents=True)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "ws" / "tmp"))
+    assert "temporary folder" in refusal(tmp_path / "ws").text
+    assert Policy(tmp_path / "ws", writable=False).writable is False
+
+
 def test_the_programs_own_data_is_never_written(tmp_path, monkeypatch):
     """A tool that can write the cache could write itself a passing verdict."""
     home = tmp_path / "portable"

@@ -34,7 +34,7 @@ def test_everything_holds_as_nobody_too(sandbox, tmp_path):
         done = subprocess.run(
             [
                 *_as_nobody(home, packages),
-                *(python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"),
+                *(python, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
                 *("--basetemp", str(home / "t"), "-c", str(HERE.parents[1] / "pyproject.toml")),
                 *(str(HERE / name) for name in AGAIN),
             ],
