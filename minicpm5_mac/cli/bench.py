@@ -13,7 +13,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "bench",
         help="measure this machine: our engine beside mlx-lm's, in one run",
-        description="Both engines write the same greedy reply in turns, on one loaded model.",
+        description="Both engines write the same greedy reply in turns. Each has the weights for "
+        "itself, so twice the model's memory is needed.",
     )
     parser.set_defaults(run=run)
     add_model_arguments(parser)
@@ -28,6 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
     from minicpm5_mac.model import openblas
 
     openblas.preload()  # before anything imports MLX
+    from pathlib import Path
+
     import msgspec
 
     from minicpm5_mac import events
@@ -35,33 +38,38 @@ def run(arguments: argparse.Namespace) -> int:
     from minicpm5_mac.cli.model_arguments import engine_options
     from minicpm5_mac.configuration.reading import load_configuration
     from minicpm5_mac.engine.benchmark import compare
+    from minicpm5_mac.engine.options import EngineOptions
     from minicpm5_mac.engine.startup import start_model
     from minicpm5_mac.failure import Failure
+    from minicpm5_mac.model.loading import LoadedModel
 
     configuration = load_configuration()
-    name = arguments.model or configuration.model
+    options = engine_options(arguments.model or configuration.model, arguments, configuration)
     line = DownloadLine(sys.stderr)
-    starting = start_model(engine_options(name, arguments, configuration))
-    loaded = ready = None
-    while True:
-        try:
-            event = next(starting)
-        except StopIteration as stop:
-            loaded = stop.value
-            break
-        if isinstance(event, events.DownloadProgress):
-            line.show(event)
-        elif isinstance(event, events.ModelFailed):
-            raise Failure(event.text, event.advice, exit_code=3)
-        elif isinstance(event, events.ModelReady):
-            ready = event
-    line.finish()
-    assert loaded is not None
-    assert ready is not None
-    from pathlib import Path
 
+    def started(options: EngineOptions) -> tuple[LoadedModel, events.ModelReady]:
+        ready = None
+        starting = start_model(options)
+        while True:
+            try:
+                event = next(starting)
+            except StopIteration as stop:
+                line.finish()
+                assert ready is not None
+                return stop.value[0], ready
+            if isinstance(event, events.DownloadProgress):
+                line.show(event)
+            elif isinstance(event, events.ModelFailed):
+                raise Failure(event.text, event.advice, exit_code=3)
+            elif isinstance(event, events.ModelReady):
+                ready = event
+
+    loaded, ready = started(options)
+    # mlx-lm gets weights of its own: ours are joined, and its attention is to be its own.
+    peer, _ = started(msgspec.structs.replace(options, kernels=False, kv_bits=16))
     result = compare(
-        loaded[0],
+        loaded,
+        peer,
         Path(ready.path),
         name=ready.name,
         prompt_tokens=arguments.prompt_tokens,

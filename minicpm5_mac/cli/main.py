@@ -17,7 +17,17 @@ from collections.abc import Sequence
 from minicpm5_mac import __version__
 from minicpm5_mac.failure import Failure
 
-COMMANDS = ("chat", "models", "parse", "conversations", "config", "sandbox", "doctor", "bench", "completion")
+COMMANDS = (
+    "chat",
+    "models",
+    "parse",
+    "conversations",
+    "config",
+    "sandbox",
+    "doctor",
+    "bench",
+    "completion",
+)
 
 EXIT_CODES = """\
 exit codes:

@@ -28,6 +28,14 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--context", type=_at_least(256), metavar="N", help="context length in tokens"
     )
+    group.add_argument(
+        "--kv-bits",
+        choices=("16", "8", "4", "auto"),
+        help="bits of the KV cache (default 16); auto: as many as the context leaves room for",
+    )
+    group.add_argument(
+        "--no-kernels", action="store_true", help="mlx-lm's own attention, and a 16-bit cache"
+    )
 
 
 def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,7 +110,13 @@ def engine_options(
     """What an engine for `model` is started with."""
     from minicpm5_mac.engine.options import EngineOptions
 
-    return EngineOptions(model=model, context=arguments.context or configuration.context)
+    bits = arguments.kv_bits or configuration.kv_bits
+    return EngineOptions(
+        model=model,
+        context=arguments.context or configuration.context,
+        kv_bits="auto" if bits == "auto" else int(bits),  # type: ignore[arg-type]
+        kernels=not arguments.no_kernels,
+    )
 
 
 def _at_least(least: int):

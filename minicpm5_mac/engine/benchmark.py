@@ -1,4 +1,4 @@
-"""Our engine beside mlx-lm's, on one loaded model, in turns, in one run.
+"""Our engine beside mlx-lm's, on the same weights, in turns, in one run.
 
 Machines are noisy, so what counts is the ratio within a round; the medians are reported. Both
 sides are timed by the same clock at the same points: from the first token to the last.
@@ -64,9 +64,19 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def compare(
-    loaded: LoadedModel, folder: Path, *, name: str, prompt_tokens: int, tokens: int, rounds: int
+    loaded: LoadedModel,
+    peer: LoadedModel,
+    folder: Path,
+    *,
+    name: str,
+    prompt_tokens: int,
+    tokens: int,
+    rounds: int,
 ) -> Comparison:
-    """Run `rounds` rounds after one that warms up, greedy, each from an empty cache."""
+    """Run `rounds` rounds after one that warms up, greedy, each from an empty cache.
+
+    peer: the same folder as mlx-lm has it, without this project's attention.
+    """
     prompt = _prompt(loaded, prompt_tokens)
     results: list[Round] = []
     our_ids: list[int] = []
@@ -74,7 +84,7 @@ def compare(
     tokenizer = load_mlx_tokenizer(folder, eos_token_ids=sorted(_ends(loaded)))
     for number in range(rounds + 1):
         ours, our_ids = _ours(loaded, prompt, tokens)
-        theirs, their_ids = _theirs(loaded, tokenizer, prompt, tokens)
+        theirs, their_ids = _theirs(peer, tokenizer, prompt, tokens)
         if number:
             results.append(Round(ours, theirs))
     compared = min(len(our_ids), len(their_ids))

@@ -6,15 +6,19 @@ from typing import Literal
 
 import msgspec
 
-KvBits = Literal[16, 8, 4]
+KvBits = Literal[16, 8, 4, "auto"]
 
 
 class EngineOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which model, and how it runs.
 
     model: an alias, a hub repository, a folder, or an imported model's name. context: tokens
-    wanted, None for as many as the model was made for and memory holds.
+    wanted, None for as many as the model was made for and memory holds. kv_bits: of the KV cache;
+    "auto" takes as many as the wanted context leaves room for. kernels: use this project's
+    attention; without it mlx-lm's own, and a 16-bit cache.
     """
 
     model: str
     context: int | None = None
+    kv_bits: KvBits = 16
+    kernels: bool = True

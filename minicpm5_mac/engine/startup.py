@@ -14,7 +14,7 @@ from minicpm5_mac.model.check import CheckedModel, check_model
 from minicpm5_mac.model.failure import ModelFailure
 from minicpm5_mac.model.fit import Fit, fit, memory_limit
 from minicpm5_mac.model.folder import ModelFolder
-from minicpm5_mac.model.loading import LoadedModel, cache_bits, device_kind, load
+from minicpm5_mac.model.loading import LoadedModel, device_kind, load, number_bytes
 from minicpm5_mac.model.resolve import resolve
 
 log = logging.getLogger(__name__)
@@ -30,8 +30,14 @@ def start_model(options: EngineOptions) -> Generator[Event, None, tuple[LoadedMo
         yield ModelStage("loading", folder.name)
         limit = memory_limit()
         checked = check_model(folder.path)
-        _refuse_what_cannot_fit(checked, options, limit)
-        loaded = load(folder.path, checked.config, available_memory=limit)
+        kv_bits = _kv_bits(checked, options, limit)
+        loaded = load(
+            folder.path,
+            checked.config,
+            available_memory=limit,
+            kv_bits=kv_bits,
+            kernels=options.kernels,
+        )
         fits = _fit(loaded, options, limit)
     except ModelFailure as failure:
         yield ModelFailed(failure.reason, failure.text, failure.advice)
@@ -92,22 +98,37 @@ def _resolved(name: str) -> Generator[Event, None, ModelFolder]:
     return found[0]
 
 
-def _refuse_what_cannot_fit(checked: CheckedModel, options: EngineOptions, limit: int) -> None:
-    """Before anything is loaded: a computer that swaps is worse than a message."""
-    bits = cache_bits(device_kind())
-    least = options.context or 0
-    result = fit(checked.config, checked.weight_bytes, limit, least, bits)
-    if not result.fits:
-        raise ModelFailure("too_large", result.message, result.advice)
+def _kv_bits(checked: CheckedModel, options: EngineOptions, limit: int) -> int:
+    """Bits of the KV cache, before anything is loaded. Raises ModelFailure where nothing fits.
+
+    A computer that swaps is worse than a message.
+    """
+    wanted = options.context or int(checked.config.get("max_position_embeddings") or 2048)
+    numbers = number_bytes(device_kind())
+    if options.kv_bits != "auto":
+        choices = [options.kv_bits if options.kernels else 16]
+    else:
+        choices = [16, 8, 4] if options.kernels else [16]
+    for bits in choices:
+        result = fit(checked.config, checked.weight_bytes, limit, wanted, bits, numbers)
+        if result.fits:
+            return bits
+    if options.context is None and result.largest_context > 0:
+        return choices[-1]  # with a context that fits
+    raise ModelFailure("too_large", result.message, result.advice)
 
 
 def _fit(loaded: LoadedModel, options: EngineOptions, limit: int) -> Fit:
     """The context that is run with: what was asked for, or as much as there is and fits."""
     wanted = min(options.context or loaded.context_length, loaded.context_length)
-    bits = cache_bits(loaded.device)
-    result = fit(loaded.config, loaded.weight_bytes, limit, wanted, bits)
+    numbers = number_bytes(loaded.device)
+
+    def fits(context: int) -> Fit:
+        return fit(loaded.config, loaded.weight_bytes, limit, context, loaded.kv_bits, numbers)
+
+    result = fits(wanted)
     if not result.fits and options.context is None and result.largest_context > 0:
-        result = fit(loaded.config, loaded.weight_bytes, limit, result.largest_context, bits)
+        result = fits(result.largest_context)
     if not result.fits:
         raise ModelFailure("too_large", result.message, result.advice)
     return result

@@ -10,7 +10,6 @@ from typing import Any
 from minicpm5_mac.model.llama_shapes import head_dimension, kv_heads
 
 KV_GROUP_SIZE = 64
-_SCALE_AND_BIAS_BYTES = 2 * 2  # one 16-bit scale and one 16-bit bias a group
 
 # What a prefill chunk of this many tokens needs beside weights and cache. Two rows of the inner
 # size, four of the hidden size, in float32, are live at the widest point of a layer.
@@ -39,16 +38,18 @@ class Fit:
     advice: str = ""
 
 
-def kv_bytes_per_token(config: dict[str, Any], kv_bits: int = 16) -> int:
+def kv_bytes_per_token(config: dict[str, Any], kv_bits: int = 16, number_bytes: int = 2) -> int:
     """Bytes that one token's keys and values take over all layers.
 
-    kv_bits: 32 or 16 for plain numbers; 8 or 4 for MLX's affine quantization with its scales and
-    biases: D * bits / 8 + D / group * 4 bytes a head-vector.
+    kv_bits: 16 for plain numbers of `number_bytes`; 8 or 4 for MLX's affine quantization, with a
+    scale and a bias of `number_bytes` a group: D * bits / 8 + D / group * 2 * number_bytes a
+    head-vector.
     """
     size = head_dimension(config)
-    vector = size * kv_bits // 8
     if kv_bits < 16:
-        vector += size // KV_GROUP_SIZE * _SCALE_AND_BIAS_BYTES
+        vector = size * kv_bits // 8 + size // KV_GROUP_SIZE * 2 * number_bytes
+    else:
+        vector = size * number_bytes
     return config["num_hidden_layers"] * 2 * kv_heads(config) * vector
 
 
@@ -58,15 +59,20 @@ def fit(
     memory_limit: int,
     context: int,
     kv_bits: int = 16,
+    number_bytes: int = 2,
 ) -> Fit:
     """Weights, cache of `context` tokens and a prefill chunk's activations against the limit.
 
-    weight_bytes: as they will be in memory. memory_limit: bytes, see `memory_limit`.
+    weight_bytes: as they will be in memory. memory_limit: bytes, see `memory_limit`. kv_bits,
+    number_bytes: see `kv_bytes_per_token`.
     """
-    a_token = kv_bytes_per_token(config, kv_bits)
+    a_token = kv_bytes_per_token(config, kv_bits, number_bytes)
     fixed = weight_bytes + _activation_bytes(config)
-    needed = fixed + a_token * context
-    largest = max(0, memory_limit - fixed) // a_token
+    # Prefill over a quantized cache has one layer's rows dequantized at a time.
+    spare = kv_bytes_per_token({**config, "num_hidden_layers": 1}, 16, number_bytes)
+    per_token = a_token + (spare if kv_bits < 16 else 0)
+    needed = fixed + per_token * context
+    largest = max(0, memory_limit - fixed) // per_token
     if needed <= memory_limit:
         return Fit(
             True, weight_bytes, a_token, needed, memory_limit, context, min(largest, context)

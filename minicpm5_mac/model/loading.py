@@ -18,6 +18,7 @@ from minicpm5_mac.failure import Failure
 from minicpm5_mac.model import openblas
 from minicpm5_mac.model.inventory import quantization_text
 from minicpm5_mac.model.prompt import PromptEncoder, load_prompt_encoder
+from mlx_kernels.llama import install
 
 # float32 weights beside the quantized ones while they are converted, and room for the rest.
 FLOAT32_SHARE = 0.5
@@ -28,8 +29,9 @@ class LoadedModel:
     """A model in memory.
 
     config, generation_config: the folder's files. weight_bytes: what the weights take now.
-    context_length: tokens that it was made for. device: "gpu" or "cpu". notes: what the user
-    should know about how it was loaded.
+    context_length: tokens that it was made for. device: "gpu" or "cpu". kv_bits: of the KV
+    cache, 16 for one in the compute dtype. notes: what the user should know about how it was
+    loaded.
     """
 
     model: nn.Module
@@ -40,6 +42,7 @@ class LoadedModel:
     context_length: int
     quantization: str
     device: str
+    kv_bits: int
     notes: tuple[str, ...] = field(default=())
 
     def make_cache(self) -> list[Any]:
@@ -48,12 +51,18 @@ class LoadedModel:
 
 
 def load(
-    folder: Path, config: dict[str, Any] | None = None, *, available_memory: int | None = None
+    folder: Path,
+    config: dict[str, Any] | None = None,
+    *,
+    available_memory: int | None = None,
+    kv_bits: int = 16,
+    kernels: bool = True,
 ) -> LoadedModel:
     """Load a folder in MLX format. Raises Failure where it is not one or is damaged.
 
     config: instead of what config.json says, as `check_model` returns it. available_memory: bytes
-    that may be used; float32 weights on a CPU are chosen by it.
+    that may be used; float32 weights on a CPU are chosen by it. kv_bits: 16, 8 or 4, of the KV
+    cache. kernels: put this project's attention in; kv_bits below 16 needs it.
     """
     encoder = load_prompt_encoder(folder)
     try:
@@ -69,6 +78,10 @@ def load(
     quantization = quantization_text(config)
     if device == "cpu":
         notes += _suit_cpu(model, available_memory)
+    if kernels:
+        installed = install(model, kv_bits=kv_bits)
+        kv_bits = installed.kv_bits
+        notes += installed.notes
     mx.eval(model.parameters())
     parameters: dict[str, mx.array] = dict(tree_flatten(model.parameters()))
     path = folder / "generation_config.json"
@@ -82,6 +95,7 @@ def load(
         context_length=int(config.get("max_position_embeddings") or 2048),
         quantization=quantization,
         device=device,
+        kv_bits=kv_bits if kernels else 16,
         notes=tuple(notes),
     )
 
@@ -91,9 +105,9 @@ def device_kind() -> str:
     return "gpu" if mx.default_device().type == mx.DeviceType.gpu else "cpu"
 
 
-def cache_bits(device: str) -> int:
-    """Bits of a number in an unquantized KV cache: float32 on a CPU, 16 on Metal."""
-    return 32 if device == "cpu" else 16
+def number_bytes(device: str) -> int:
+    """Bytes of a number in an unquantized KV cache: float32 on a CPU, 16 bits on Metal."""
+    return 4 if device == "cpu" else 2
 
 
 def _suit_cpu(model: nn.Module, available_memory: int | None) -> list[str]:
