@@ -112,11 +112,12 @@ struct Run {
   Fault fault;
 };
 
-// Who wrote and who read one byte last. A clock value of 0 means never.
+// Who wrote and who read one byte last, and when. A clock of 0 means never, 1 the host.
 struct Cell {
   uint32_t written, read;
   uint16_t writer, reader;
 };
+constexpr uint32_t kHostClock = 1;
 constexpr uint16_t kAtomicThread = 0xffff;  // an atomic operation, by any thread
 constexpr uint16_t kManyLanes = 0x8000;     // plus the simdgroup: several lanes of it
 constexpr uint16_t kManyThreads = 0xfffe;   // threads of several simdgroups

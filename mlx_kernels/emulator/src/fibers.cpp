@@ -381,7 +381,7 @@ extern "C" int emulator_run(Run* run) {
   run->fault = Fault{};
   // The clock goes on from run to run, so that threadgroup memory forgets the last one by itself.
   if (g.clock == 0 || g.clock > 0x80000000u) {
-    g.clock = 1;
+    g.clock = kHostClock;
     memset(g.arena_cells, 0, kThreadgroupArena * sizeof(Cell));
   }
   g.barriers = 0;

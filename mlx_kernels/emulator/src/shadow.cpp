@@ -51,7 +51,7 @@ void place_buffers() {
       buffer.cells_mapped = page_up((argument.bytes + 64) * sizeof(Cell));
       buffer.cells = static_cast<Cell*>(reserve(buffer.cells_mapped, PROT_READ | PROT_WRITE));
       if (argument.initialised)
-        for (uint64_t b = 0; b < argument.bytes; b++) buffer.cells[b].written = 1;
+        for (uint64_t b = 0; b < argument.bytes; b++) buffer.cells[b].written = kHostClock;
     }
     if (argument.writable && !argument.initialised) {
       memset(reinterpret_cast<void*>(buffer.start), 0xff, argument.bytes);
@@ -88,25 +88,24 @@ void begin_threadgroup_memory() {
   memset(reinterpret_cast<void*>(g.arena_start), 0xff, g.arena_used);
 }
 
-[[noreturn]] static void memory_fault(FaultKind kind, uintptr_t address, size_t size, bool write,
-                                      void* pc) {
+// A fault of an access: which memory it was to, and where in it.
+static Fault access_fault(FaultKind kind, uintptr_t address, size_t size, bool write, void* pc) {
   Fault fault = fault_here(kind);
   fault.is_write = write;
   fault.size = int64_t(size);
   fault.pc = uint64_t(pc);
   if (address - g.device_start < g.device_span) {
-    fault.buffer = int32_t((address - g.device_start) >> kSlotShift);
-    // Below the lead of a slot, or far above it, the nearer buffer is the one that was left.
-    if (fault.buffer + 1 < g.run->buffer_count &&
-        address > g.buffers[fault.buffer].start + kSlotBytes / 2)
-      fault.buffer++;
-    if (fault.buffer < g.run->buffer_count)
-      fault.offset = int64_t(address) - int64_t(g.buffers[fault.buffer].start);
-    else
-      fault.buffer = -1;
+    int32_t buffer = int32_t((address - g.device_start) >> kSlotShift);
+    // Far above a slot's start, it is the next buffer that was left, at its lower end.
+    if (buffer + 1 < g.run->buffer_count && address > g.buffers[buffer].start + kSlotBytes / 2)
+      buffer++;
+    if (buffer < g.run->buffer_count) {
+      fault.buffer = buffer;
+      fault.offset = int64_t(address) - int64_t(g.buffers[buffer].start);
+    }
   } else if (address - g.arena_start < g.arena_span) {
     for (unsigned v = 0; v < g.variable_count; v++) {
-      Variable& variable = g.variables[v];
+      const Variable& variable = g.variables[v];
       if (address >= variable.start - kRedZone / 2 &&
           address < variable.start + variable.bytes + kRedZone / 2) {
         fault.variable = int32_t(v);
@@ -114,34 +113,24 @@ void begin_threadgroup_memory() {
       }
     }
   }
-  fail(fault);
+  return fault;
 }
 
+[[noreturn]] static void memory_fault(FaultKind kind, uintptr_t address, size_t size, bool write,
+                                      void* pc) {
+  fail(access_fault(kind, address, size, write, pc));
+}
+
+// The other thread's access was earlier: by `other` at `clock`.
 [[noreturn]] static void race(uintptr_t address, size_t size, bool write, void* pc, uint16_t other,
-                              bool other_wrote, bool other_threadgroup, FaultKind kind) {
-  // Filled here what memory_fault cannot know: it does not return.
-  Fault fault = fault_here(kind);
-  fault.is_write = write;
-  fault.size = int64_t(size);
-  fault.pc = uint64_t(pc);
+                              bool other_wrote, uint32_t clock) {
+  Fault fault = access_fault(kRace, address, size, write, pc);
   fault.other_is_write = other_wrote;
-  fault.other_threadgroup = other_threadgroup;
+  fault.other_threadgroup = clock < g.first_clock;
   if (other < kMaxThreads) {
     fault.other_thread = other;
-  } else if (other != kAtomicThread && other != kManyThreads && (other & kManyLanes)) {
-    fault.other_thread = uint32_t(other & 0xff) * kLanes;
-  }
-  if (address - g.device_start < g.device_span) {
-    fault.buffer = int32_t((address - g.device_start) >> kSlotShift);
-    fault.offset = int64_t(address) - int64_t(g.buffers[fault.buffer].start);
-  } else {
-    for (unsigned v = 0; v < g.variable_count; v++) {
-      Variable& variable = g.variables[v];
-      if (address >= variable.start && address < variable.start + variable.bytes) {
-        fault.variable = int32_t(v);
-        fault.offset = int64_t(address) - int64_t(variable.start);
-      }
-    }
+  } else if (other != kAtomicThread && other != kManyThreads) {
+    fault.other_thread = uint32_t(other & ~kManyLanes) * kLanes;
   }
   fail(fault);
 }
@@ -165,39 +154,33 @@ static inline void check_cells(Cell* cells, uintptr_t address, size_t size, bool
   const Simdgroup& simdgroup = g.simdgroups[self.simdgroup];
   uint32_t synchronised = device ? g.synchronised_device : g.synchronised_threadgroup;
   uint32_t lanes = device ? simdgroup.synchronised_device : simdgroup.synchronised_threadgroup;
+  // Threadgroup memory does not outlive its threadgroup. Device memory does: what it holds is older
+  // than this run only where the host wrote it.
+  uint32_t since = device ? kHostClock + 1 : g.first_clock;
   for (size_t i = 0; i < size; i++) {
     Cell& cell = cells[i];
-    if (!write) {
-      // Threadgroup memory does not outlive its threadgroup; of device memory, clock 1 is the host.
-      if (device ? cell.written == 0 : cell.written < g.first_clock) {
-        memory_fault(kUninitialisedRead, address + i, size, write, pc);
-      }
-    }
-    bool host = device && cell.written == 1;
-    bool written_here = device ? cell.written > 1 : cell.written >= g.first_clock;
-    if (written_here && !host && !(atomic && cell.writer == kAtomicThread) &&
-        !ordered(cell.written, cell.writer, synchronised, lanes)) {
-      race(address + i, size, write, pc, cell.writer, true, cell.written < g.first_clock, kRace);
-    }
+    if (!write && (device ? cell.written == 0 : cell.written < since))
+      memory_fault(kUninitialisedRead, address + i, size, write, pc);
+    if (cell.written >= since && !(atomic && cell.writer == kAtomicThread) &&
+        !ordered(cell.written, cell.writer, synchronised, lanes))
+      race(address + i, size, write, pc, cell.writer, true, cell.written);
     if (write) {
-      bool read_here = device ? cell.read > 1 : cell.read >= g.first_clock;
-      if (read_here && !(atomic && cell.reader == kAtomicThread) &&
-          !ordered(cell.read, cell.reader, synchronised, lanes)) {
-        race(address + i, size, write, pc, cell.reader, false, cell.read < g.first_clock, kRace);
-      }
+      if (cell.read >= since && !(atomic && cell.reader == kAtomicThread) &&
+          !ordered(cell.read, cell.reader, synchronised, lanes))
+        race(address + i, size, write, pc, cell.reader, false, cell.read);
       cell.written = g.clock;
       cell.writer = atomic ? kAtomicThread : self.index;
-    } else {
-      // Readers since the last barrier: one thread, several lanes of one simdgroup, or more.
-      uint16_t reader = atomic ? kAtomicThread : self.index;
-      if (cell.read >= synchronised && cell.read >= g.first_clock && cell.reader != reader) {
-        bool same = cell.reader < kMaxThreads ? cell.reader / kLanes == self.simdgroup
-                                              : cell.reader == (kManyLanes | self.simdgroup);
-        reader = same && cell.reader != kAtomicThread ? kManyLanes | self.simdgroup : kManyThreads;
-      }
-      cell.read = g.clock;
-      cell.reader = reader;
+      continue;
     }
+    // Readers since the last barrier: one thread, several lanes of one simdgroup, or more.
+    uint16_t reader = atomic ? kAtomicThread : self.index;
+    if (cell.read >= synchronised && cell.reader != reader) {
+      bool same = cell.reader < kMaxThreads ? cell.reader / kLanes == self.simdgroup
+                                            : cell.reader == (kManyLanes | self.simdgroup);
+      reader = same && !atomic ? kManyLanes | self.simdgroup : kManyThreads;
+    }
+    cell.read = g.clock;
+    cell.reader = reader;
   }
 }
 
@@ -379,12 +362,6 @@ ACCESS(2)
 ACCESS(4)
 ACCESS(8)
 ACCESS(16)
-
-void __tsan_read_write1(void* p) { __tsan_read1(p), __tsan_write1(p); }
-void __tsan_read_write2(void* p) { __tsan_read2(p), __tsan_write2(p); }
-void __tsan_read_write4(void* p) { __tsan_read4(p), __tsan_write4(p); }
-void __tsan_read_write8(void* p) { __tsan_read8(p), __tsan_write8(p); }
-void __tsan_read_write16(void* p) { __tsan_read16(p), __tsan_write16(p); }
 
 void __tsan_read_range(void* p, uint64_t size) { access(uintptr_t(p), size, false, false, HERE); }
 void __tsan_write_range(void* p, uint64_t size) { access(uintptr_t(p), size, true, false, HERE); }

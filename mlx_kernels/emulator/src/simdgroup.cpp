@@ -164,19 +164,12 @@ uint32_t emulator_simd_ballot(int predicate, const char* file, unsigned line) {
   return ballot;
 }
 
-uint32_t emulator_simd_active(const char* file, unsigned line) {
-  return emulator_simd_ballot(1, file, line);
-}
-
 unsigned emulator_lane() { return g.current->lane; }
 
 void emulator_simdgroup_barrier(unsigned flags, const char* file, unsigned line) {
   Thread& self = *g.current;
   Simdgroup& simdgroup = g.simdgroups[self.simdgroup];
-  Combine tick = [](Simdgroup& s, unsigned) {
-    g.clock++;
-    (void)s;
-  };
+  Combine tick = [](Simdgroup&, unsigned) { g.clock++; };
   meet_simdgroup(kBarrier, tick, file, line);
   // Every lane of the meeting sees the same clock: no lane can meet again before all have left.
   if (flags & kMemThreadgroup) simdgroup.synchronised_threadgroup = g.clock;

@@ -29,7 +29,6 @@ int emulator_simd_prefix_int(int, int op, int inclusive, const char* file, unsig
 unsigned emulator_simd_prefix_uint(unsigned, int op, int inclusive, const char* file, unsigned line);
 void emulator_simd_exchange(void* value, unsigned size, int source, const char* file, unsigned line);
 unsigned emulator_simd_ballot(int predicate, const char* file, unsigned line);
-unsigned emulator_simd_active(const char* file, unsigned line);
 unsigned emulator_lane();
 void emulator_simdgroup_multiply_accumulate(float* values, const char* file, unsigned line);
 void emulator_atomic_access(void* pointer, unsigned size, int loads, int stores);

@@ -108,7 +108,7 @@ inline T simd_broadcast(T x, ushort lane, EMULATED_PLACE) {
 }
 template <typename T>
 inline T simd_broadcast_first(T x, EMULATED_PLACE) {
-  uint active = emulator_simd_active(EMULATED_HERE);
+  uint active = emulator_simd_ballot(1, EMULATED_HERE);
   return emulated_from_lane(x, __builtin_ctz(active), EMULATED_HERE);
 }
 template <typename T>
@@ -162,7 +162,7 @@ inline simd_vote simd_ballot(bool b, EMULATED_PLACE) {
   return simd_vote(emulator_simd_ballot(b, EMULATED_HERE));
 }
 inline simd_vote simd_active_threads_mask(EMULATED_PLACE) {
-  return simd_vote(emulator_simd_active(EMULATED_HERE));
+  return simd_vote(emulator_simd_ballot(1, EMULATED_HERE));
 }
 inline bool simd_any(bool b, EMULATED_PLACE) {
   return emulator_simd_ballot(b, EMULATED_HERE) != 0;
@@ -171,7 +171,7 @@ inline bool simd_all(bool b, EMULATED_PLACE) {
   return emulator_simd_ballot(!b, EMULATED_HERE) == 0;
 }
 inline bool simd_is_first(EMULATED_PLACE) {
-  return uint(__builtin_ctz(emulator_simd_active(EMULATED_HERE))) == emulator_lane();
+  return uint(__builtin_ctz(emulator_simd_ballot(1, EMULATED_HERE))) == emulator_lane();
 }
 
 // Quadgroups: four lanes that follow each other. They meet with their whole simdgroup here.
