@@ -7,10 +7,12 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 
-from minicpm5_mac.agent.prompt import build_request
-from minicpm5_mac.agent.recording import ReplyRecorder
+from minicpm5_mac.agent.announced_call import NUDGE
+from minicpm5_mac.agent.approval import Decision
 from minicpm5_mac.agent.settings import SessionSettings, encode_settings
-from minicpm5_mac.agent.streaming import stream_reply
+from minicpm5_mac.agent.toolbox import Toolbox
+from minicpm5_mac.agent.turn import Turn
+from minicpm5_mac.agent.unfinished_calls import settle, unfinished
 from minicpm5_mac.conversations.records import Attachment, StoredMessage
 from minicpm5_mac.conversations.store import ConversationStore
 from minicpm5_mac.conversations.title import title_from
@@ -34,6 +36,10 @@ class Session:
     One reply at a time; `cancel`, `answer_now` and the properties are for any thread. An
     iterator that is closed, or left by an exception such as KeyboardInterrupt, cancels its
     reply, and what was said is kept.
+
+    With a toolbox each of these is a whole turn: replies, their calls, the results, until the
+    model answers or a limit ends it. ApprovalWanted stands still until `decide`, from another
+    thread or between two events.
     """
 
     def __init__(
@@ -42,6 +48,7 @@ class Session:
         store: ConversationStore,
         conversation: str | None,
         settings: SessionSettings,
+        toolbox: Toolbox | None = None,
     ) -> None:
         """conversation: the id of a stored one, or None: then the first `send` makes it.
 
@@ -55,6 +62,8 @@ class Session:
         if conversation is not None:
             store.messages.recover()
             self._head = store.get(conversation).head
+        self._toolbox = toolbox
+        self._turn: Turn | None = None
         self._guard = threading.Lock()
         self._running = False
         self._cancelled = threading.Event()
@@ -86,6 +95,15 @@ class Session:
         if self._conversation is not None:
             self._store.save_settings(self._conversation, encode_settings(settings))
 
+    @property
+    def toolbox(self) -> Toolbox | None:
+        """The tools of this session; None is plain chat."""
+        return self._toolbox
+
+    def use_tools(self, toolbox: Toolbox | None) -> None:
+        """Tools, others, or none, from the next turn on."""
+        self._toolbox = toolbox
+
     def messages(self) -> tuple[StoredMessage, ...]:
         """The messages from the first one to the head, with the ids of their siblings."""
         if self._conversation is None:
@@ -107,6 +125,7 @@ class Session:
                 self._conversation = self._store.create(
                     title_from(text or attachments[0].path), encode_settings(self._settings)
                 ).id
+            yield from self._settle()
             yield self._add_user(self._head, text, tuple(attachments))
             yield from self._reply(self.messages())
 
@@ -136,7 +155,7 @@ class Session:
         """
         with self._alone():
             path = self.messages() if message is None else self._path_to(message)
-            while path and path[-1].role != "user":
+            while path and (path[-1].role != "user" or path[-1].content == NUDGE):
                 path = path[:-1]
             if not path:
                 raise Failure("There is no message to reply to yet.")
@@ -145,13 +164,19 @@ class Session:
     def continue_reply(self) -> Iterator[Event]:
         """Go on with the last reply, which was cut or cancelled, in its own place.
 
-        Where the last user message has no reply at all, it gets one.
+        Where the last user message has no reply at all, it gets one. A turn with tools that was
+        ended, or whose app was, goes on with the results that are there; a call without one is
+        told to the model as interrupted or not run, and never run again by itself.
         """
         path = self.messages()
         if path and path[-1].role == "user":
             yield from self.regenerate()
             return
         with self._alone():
+            if path and (path[-1].role == "tool" or unfinished(path)):
+                yield from self._settle()
+                yield from self._reply(self.messages())
+                return
             if not path or not path[-1].interrupted or path[-1].tool_calls:
                 raise Failure("The last reply is complete: there is nothing to continue.")
             yield from self._reply(path, continued=path[-1])
@@ -163,10 +188,21 @@ class Session:
                 return
             self._cancelled.set()
         self._engine.cancel()
+        if self._turn is not None:
+            self._turn.cancel()
 
     def answer_now(self) -> None:
         """End the thinking of the running reply, so that its answer comes."""
         self._engine.answer_now()
+
+    def decide(self, call: int, decision: Decision) -> bool:
+        """The user's answer to ApprovalWanted of that id; False where it does not wait for one."""
+        return self._turn is not None and self._turn.desk.decide(call, decision)
+
+    def cancel_call(self) -> None:
+        """End the running command alone: the model is told, and the turn goes on."""
+        if self._turn is not None:
+            self._turn.cancel_call()
 
     # Branches -----------------------------------------------------------------------------------
 
@@ -198,6 +234,13 @@ class Session:
             raise Failure("There are no messages yet.")
         return self._store.messages.path(self._conversation, message)
 
+    def _settle(self) -> Iterator[Event]:
+        """Give calls that were never finished their results."""
+        assert self._conversation is not None
+        for event in settle(self._store, self._conversation, self.messages()):
+            self._head = event.message
+            yield event
+
     def _add_user(
         self, parent: int | None, text: str, attachments: tuple[Attachment, ...]
     ) -> MessageSaved:
@@ -213,31 +256,26 @@ class Session:
         continued: StoredMessage | None = None,
     ) -> Iterator[Event]:
         assert self._conversation is not None
-        request = build_request(
-            path,
-            self._settings,
-            thinking_spent=continued.usage.thinking_tokens if continued and continued.usage else 0,
-            shorten=shorten,
-            continue_last=continued is not None,
-        )
-        recorder = ReplyRecorder(
+        turn = Turn(
+            self._engine,
             self._store,
             self._conversation,
-            parent=continued.parent if continued else path[-1].id,
-            continued=continued,
+            self._settings,
+            self._cancelled,
+            self._toolbox,
         )
+        self._turn = turn
         try:
-            for event in stream_reply(self._engine, recorder, request, self._cancelled):
-                if recorder.message is not None:
-                    self._head = recorder.message
+            for event in turn.run(path, shorten=shorten, continued=continued):
+                self._head = turn.head or self._head
                 if isinstance(event, Notice) and event.once:
                     if event.code in self._noticed:
                         continue
                     self._noticed.add(event.code)
                 yield event
         finally:
-            if recorder.message is not None:
-                self._head = recorder.message
+            self._turn = None
+            self._head = turn.head or self._head
 
 
 def _refuse_empty(text: str, attachments: Sequence[Attachment]) -> None:

@@ -131,14 +131,22 @@ class MessageTree:
         role: Role,
         content: str,
         attachments: tuple[Attachment, ...] = (),
+        *,
+        answers: ToolCall | None = None,
+        cause: str = "",
     ) -> int:
-        """Store a whole message below `parent`; it becomes the head. Returns its id."""
+        """Store a whole message below `parent`; it becomes the head. Returns its id.
+
+        answers, cause: of a tool's result, the call it is for, and its outcome (ToolFinished).
+        """
         return self._insert(
             conversation,
             parent,
             role=role,
             content=content,
             state="done",
+            cause=cause,
+            tool_calls=_encoded_calls((answers,) if answers else ()),
             attachments=msgspec.json.encode(attachments) if attachments else None,
         )
 

@@ -45,6 +45,8 @@ class StoredMessage(msgspec.Struct, frozen=True):
     the same parent, itself included, oldest first: its branches.
     state: `streaming` while a living process still writes it.
     finish, cause, usage: as in ReplyEnd, for assistants; cause may also be CRASHED.
+    Of a tool's result, tool_calls is the one call that it answers (empty where that was no valid
+    call), and cause its outcome as in ToolFinished.
     """
 
     id: int

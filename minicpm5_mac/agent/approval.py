@@ -1,0 +1,186 @@
+"""Whether a call may run: the mode, saved rules, and the user's word, in that order.
+
+A rule is a tool and, for what runs a program, the exact text: prefixes of shell text say nothing
+about what it does (`git log; rm`). Deny wins over every allow. Rules that hold for good are kept
+in the app's own data, apart from the folder they are for: a repository cannot grant itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from minicpm5_mac import locations
+from minicpm5_mac.events import ToolKind
+from minicpm5_mac.failure import Failure
+from minicpm5_mac.messages import ToolCall
+from minicpm5_mac.visible_text import visible
+
+Mode = Literal["ask", "accept-edits", "read-only"]
+MODES: tuple[Mode, ...] = ("ask", "accept-edits", "read-only")
+Scope = Literal["once", "session", "folder"]
+
+READ_ONLY = "Refused: not allowed in read-only mode. Read and search only, or answer."
+_EXACT = {"run_command": "command", "python": "code"}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The user's answer to ApprovalWanted.
+
+    scope: `once`, for this `session`, or always in this `folder`. word: goes to the model with
+    a denial.
+    """
+
+    allow: bool
+    scope: Scope = "once"
+    word: str = ""
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """All calls of a tool, or with `exact` those whose program text is exactly that."""
+
+    tool: str
+    allow: bool
+    exact: str | None = None
+
+    def covers(self, call: ToolCall) -> bool:
+        if call.name != self.tool:
+            return False
+        return self.exact is None or self.exact == call.arguments.get(_EXACT.get(call.name, ""))
+
+    def words(self) -> str:
+        """What the rule says, for people."""
+        verb = "allow" if self.allow else "deny"
+        if self.exact is None:
+            return f"{verb} every call of {visible(self.tool)}"
+        return f"{verb} {visible(self.tool)} with exactly: {visible(self.exact)}"
+
+
+def rule_for(call: ToolCall, allow: bool) -> Rule:
+    """The rule that a decision with a lasting scope saves."""
+    exact = call.arguments.get(_EXACT[call.name]) if call.name in _EXACT else None
+    return Rule(call.name, allow, exact)
+
+
+class Approvals:
+    """The mode and the rules of one session in one folder. Any thread may call it."""
+
+    def __init__(self, workspace: Path, mode: Mode = "ask", commands: bool | None = None) -> None:
+        """commands: for scripts, whether commands and other tools run (True) or are refused.
+
+        With `commands` given nobody is ever asked: what would ask in `mode` is refused.
+        """
+        self._lock = threading.Lock()
+        self._file = SavedRules(workspace)
+        self._session: list[Rule] = []
+        self._mode: Mode = mode
+        self._commands = commands
+
+    @property
+    def mode(self) -> Mode:
+        return self._mode
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        self._mode = mode
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Those of this session, then those kept for the folder."""
+        with self._lock:
+            return (*self._session, *self._file.rules)
+
+    def judge(self, call: ToolCall, kind: ToolKind) -> Literal["mode", "rule"] | str | None:
+        """`mode` or `rule` where it runs unasked, other words why not; None: ask the user."""
+        covering = [rule for rule in self.rules if rule.covers(call)]
+        if any(not rule.allow for rule in covering):
+            return "Denied by the user's rule. Do it in another way, or answer."
+        if kind == "read":
+            return "mode"
+        if self._mode == "read-only":
+            return READ_ONLY
+        if covering:
+            return "rule"
+        if kind == "write" and (self._mode == "accept-edits" or self._commands):
+            return "mode"
+        if self._commands is None:
+            return None
+        return "mode" if self._commands else "Refused: nobody is here to allow it. Answer instead."
+
+    def remember(self, call: ToolCall, decision: Decision) -> None:
+        """Save the rule of a decision that is to last. Raises Failure if it cannot be kept."""
+        if decision.scope == "once":
+            return
+        rule = rule_for(call, decision.allow)
+        with self._lock:
+            if decision.scope == "folder":
+                self._file.add(rule)
+            else:
+                self._session.append(rule)
+
+    def forget(self, rule: Rule) -> None:
+        """Take a rule back."""
+        with self._lock:
+            self._session = [other for other in self._session if other != rule]
+            if rule in self._file.rules:
+                self._file.remove(rule)
+
+
+class SavedRules:
+    """The rules kept for one folder: a JSON file of all folders in the app's data."""
+
+    def __init__(self, workspace: Path) -> None:
+        self._workspace = str(workspace)
+        self.rules: tuple[Rule, ...] = tuple(_load().get(self._workspace, ()))
+
+    def add(self, rule: Rule) -> None:
+        self._save([*(other for other in self.rules if other != rule), rule])
+
+    def remove(self, rule: Rule) -> None:
+        self._save([other for other in self.rules if other != rule])
+
+    def _save(self, rules: list[Rule]) -> None:
+        path = _path()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            everything = _load()
+            everything[self._workspace] = rules
+            descriptor, name = tempfile.mkstemp(dir=path.parent, prefix="approvals-")
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(msgspec.json.format(msgspec.json.encode(everything)))
+                os.replace(name, path)
+            except BaseException:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(name)
+                raise
+        except OSError as error:
+            raise Failure(
+                f"the approval could not be saved in {path}: {error.strerror}",
+                "It holds for this call only.",
+            ) from error
+        self.rules = tuple(rules)
+
+
+def _path() -> Path:
+    return locations.data_dir() / "approvals.json"
+
+
+def _load() -> dict[str, list[Rule]]:
+    try:
+        return msgspec.json.decode(_path().read_bytes(), type=dict[str, list[Rule]])
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.MsgspecError) as error:
+        raise Failure(
+            f"the saved approvals in {_path()} cannot be read: {error}",
+            "Repair the file, or remove it: then everything is asked again.",
+        ) from error
