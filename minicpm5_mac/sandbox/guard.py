@@ -17,6 +17,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
+
 import minicpm5_mac
 from minicpm5_mac import locations
 
@@ -53,14 +55,16 @@ def _say(line: str) -> None:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    package_parent = str(Path(minicpm5_mac.__file__).parent.parent)
+    # -I keeps the working directory and PYTHONPATH out; what it needs is named instead.
+    needed = [
+        os.fspath(Path(file).parent.parent) for file in (minicpm5_mac.__file__, psutil.__file__)
+    ]
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); "
-        "from minicpm5_mac.sandbox.guard import main; main()"
+        "import sys; sys.path += sys.argv[1:]; from minicpm5_mac.sandbox.guard import main; main()"
     )
     moved = os.environ.get(locations.HOME_VARIABLE)
     return subprocess.Popen(
-        [sys.executable, "-I", "-c", code, package_parent],
+        [sys.executable, "-I", "-c", code, *needed],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

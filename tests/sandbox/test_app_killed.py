@@ -74,6 +74,6 @@ def guards(home: Path) -> list[str]:
 
 
 def wait_until(holds) -> None:
-    until = time.monotonic() + 10
+    until = time.monotonic() + 30
     while not holds() and time.monotonic() < until:
         time.sleep(0.05)

@@ -55,9 +55,9 @@ def test_02_a_key_in_a_home_folder_is_not_there(shell, tmp_path):
 def test_02_folders_with_private_things_are_absent(shell):
     for folder in ("/home", "/mnt", "/srv", "/var", "/media", "/opt", "/sys", "/boot"):
         assert "No such file" in text(shell(f"ls {folder}")), folder
-    # /tmp is there, as the way to the run's own folder: nothing else in it is.
-    with tempfile.NamedTemporaryFile(prefix="private-", dir="/tmp") as private:
-        listed = text(shell("ls -A /tmp"))
+    # The temporary folder is there, as the way to the run's own folder: nothing else in it is.
+    with tempfile.NamedTemporaryFile(prefix="private-", dir=tempfile.gettempdir()) as private:
+        listed = text(shell(f"ls -A {tempfile.gettempdir()}"))
         assert "minicpm5-run-" in listed
         assert os.path.basename(private.name) not in listed
 
@@ -220,6 +220,8 @@ def test_20_no_secret_of_the_environment_arrives(shell, monkeypatch):
 
 
 def test_20_the_environment_is_the_allow_list(shell, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("LC_")]:
+        monkeypatch.delenv(name)
     monkeypatch.setenv("LC_ALL", "C")
     monkeypatch.setenv("LD_PRELOAD", "/x.so")
     names = {line.split("=")[0] for line in text(shell("/usr/bin/env")).splitlines()}

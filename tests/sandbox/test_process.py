@@ -141,6 +141,15 @@ def test_the_run_folder_is_private_and_removed_whatever_is_in_it(shell):
     assert not os.path.lexists(folder)
 
 
+def test_a_run_folder_deeper_than_any_path_is_removed(workspace):
+    code = (
+        "import os; print(os.environ['TMPDIR']); os.chdir(os.environ['TMPDIR'])\n"
+        "for _ in range(3000): os.mkdir('d'); os.chdir('d')"
+    )
+    folder = text(run(Policy(workspace), python_command(code))).strip()
+    assert not os.path.lexists(folder)
+
+
 def test_a_here_document_works(shell):
     assert text(shell("cat <<END\nhere\nEND")) == "here\n"
 
