@@ -48,6 +48,3 @@ def plain_path(
     cache.append(mx.stack([rotated[:, heads:], new_values]))
     keys, values = cache.rows()
     return plain_attention(rotated[:, :heads], keys, values, scale=scale, causal=True)
-
-
-PLAIN: AttentionPath = plain_path

@@ -154,7 +154,7 @@ class QuantizedKVCache:
 
     @property
     def keys(self) -> Triple | None:
-        """The whole buffer of keys, [B, heads, capacity, .] each, or None before the first write."""
+        """The whole buffer of keys, [B, heads, capacity, .] each; None before the first write."""
         return None if self._words is None else self._triple(0, self._words.shape[-2])
 
     @property
@@ -216,7 +216,7 @@ class QuantizedKVCache:
         if keys is None:
             self._words = self._affine = None
             return
-        words, scales, biases = (mx.stack(pair) for pair in zip(keys, values, strict=True))
+        words, scales, biases = (mx.stack([k, v]) for k, v in zip(keys, values, strict=True))
         self._words, self._affine = words, mx.stack([scales, biases])
 
     @classmethod
@@ -266,7 +266,7 @@ def load_prompt_cache(file: str) -> list[Any]:
     Plain and quantized ones become this module's; others (a sliding window's) stay mlx-lm's.
     """
     ours = {"KVCache": KVCache, "QuantizedKVCache": QuantizedKVCache}
-    loaded = mlx_lm_cache.load_prompt_cache(file)
+    loaded: list[Any] = list(mlx_lm_cache.load_prompt_cache(file))
     return [
         ours[name].from_state(cache.state) if (name := type(cache).__name__) in ours else cache
         for cache in loaded

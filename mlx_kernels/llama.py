@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
@@ -17,9 +18,13 @@ from mlx_lm.models import llama as mlx_lm_llama
 from mlx_lm.models.activations import swiglu
 from mlx_lm.models.base import scaled_dot_product_attention
 
+from mlx_kernels import gpu
 from mlx_kernels.affine import BITS, group_size_for
-from mlx_kernels.attention import PLAIN, AttentionPath
+from mlx_kernels.attention import AttentionPath, plain_path
+from mlx_kernels.decode_attention import DTYPES, HEAD_DIMS
 from mlx_kernels.joined_projections import Projection, can_join, joined
+from mlx_kernels.kernel_choice import StepShape, choose
+from mlx_kernels.kernel_path import KernelPath
 from mlx_kernels.kv_cache import KVCache, QuantizedKVCache
 
 log = logging.getLogger(__name__)
@@ -34,7 +39,7 @@ class GroupedQueryAttention(nn.Module):
     def __init__(self, attention: mlx_lm_llama.Attention, path: AttentionPath) -> None:
         super().__init__()
         self.n_heads = attention.n_heads
-        self.n_kv_heads = attention.n_kv_heads
+        self.n_kv_heads = int(attention.n_kv_heads or attention.n_heads)
         self.head_dim = attention.head_dim
         self.scale = attention.scale
         self.rope = attention.rope
@@ -50,7 +55,8 @@ class GroupedQueryAttention(nn.Module):
         parts = [projection(x) for projection in self.qkv_proj]
         qkv = parts[0] if len(parts) == 1 else mx.concatenate(parts, axis=-1)
         by_head = qkv.reshape(batch, length, -1, self.head_dim)
-        if isinstance(cache, KVCache | QuantizedKVCache) and not isinstance(mask, mx.array):
+        causal = isinstance(mask, str) or (mask is None and length == 1)
+        if isinstance(cache, KVCache | QuantizedKVCache) and causal:
             out = self._path(
                 by_head,
                 cache,
@@ -98,41 +104,56 @@ class Installed:
     """What was put into a model.
 
     layers: how many of `of` have this package's attention. kv_bits: 16 (rows as they are), 8 or 4.
-    group_size: of a quantized cache. notes: what was left as mlx-lm has it, and why.
+    group_size: of a quantized cache. path: how attention over a cache is computed. notes: what was
+    left as mlx-lm has it, or to plain MLX, and why.
     """
 
     layers: int
     of: int
     kv_bits: int
     group_size: int | None
+    path: AttentionPath
     notes: tuple[str, ...]
 
 
 def install(
-    model: nn.Module, *, kv_bits: int = 16, path: AttentionPath = PLAIN
+    model: nn.Module,
+    *,
+    kv_bits: int = 16,
+    kernels: bool = True,
+    measurements: Path | None = None,
+    path: AttentionPath | None = None,
 ) -> Installed:
     """Replace attention, MLP and caches in a model that `mlx_lm.load` returned.
 
-    kv_bits: 16 for a cache in the model's dtype, 8 or 4 for a quantized one. path: how attention
-    over a cache is computed. Layers and models that are not served stay as they are; each reason is
-    a note, and one line of the log. Raises ValueError for other kv_bits.
+    kv_bits: 16 for a cache in the model's dtype, 8 or 4 for a quantized one. kernels: take this
+    package's Metal kernels where there is Metal and a measurement finds them better; False for
+    plain MLX. measurements: the folder that keeps those measurements. path: instead of the path
+    that is so chosen. Layers and models that are not served stay as they are; each reason is a
+    note, and one line of the log. Raises ValueError for other kv_bits.
     """
     if kv_bits != 16 and kv_bits not in BITS:
         raise ValueError(f"kv_bits is 16, 8 or 4, not {kv_bits}")
     layers = list(getattr(model, "layers", []))
     if type(model) is not mlx_lm_llama.Model:
         what = f"{type(model).__module__}.{type(model).__name__}"
-        return _told(Installed(0, len(layers), 16, None, (f"{what} is not mlx-lm's Llama model",)))
+        note = f"{what} is not mlx-lm's Llama model"
+        return _told(Installed(0, len(layers), 16, None, plain_path, (note,)))
     notes: list[str] = []
     group_size = None
     if kv_bits != 16:
-        group_size = group_size_for(model.args.head_dim or layers[0].self_attn.head_dim)
+        group_size = group_size_for(layers[0].self_attn.head_dim)
         if group_size is None:
             notes.append("heads do not divide into groups of 32: the cache stays unquantized")
             kv_bits = 16
+    sliding = sum(layer.use_sliding for layer in layers)
+    if sliding:
+        notes.append(f"{sliding} layers have a sliding window: left to mlx-lm")
     served = [not layer.use_sliding and _is_llama(layer) for layer in layers]
-    if not all(served):
-        notes.append(f"{served.count(False)} layers have a sliding window: left to mlx-lm")
+    if (replaced := served.count(False) - sliding) > 0:
+        notes.append(f"{replaced} layers have another attention than mlx-lm's already")
+    if path is None:
+        path = _chosen_path(layers[0], kv_bits, group_size, kernels, measurements, notes)
     for layer, ours in zip(layers, served, strict=True):
         if ours:
             layer.self_attn = GroupedQueryAttention(layer.self_attn, path)
@@ -143,7 +164,37 @@ def install(
     # What the separate weights took is given back now, not kept for arrays of the same size.
     mx.clear_cache()
     model.make_cache = _cache_maker(model.make_cache, served, kv_bits, group_size)
-    return _told(Installed(served.count(True), len(layers), kv_bits, group_size, tuple(notes)))
+    return _told(
+        Installed(served.count(True), len(layers), kv_bits, group_size, path, tuple(notes))
+    )
+
+
+def _chosen_path(
+    layer: Any,
+    kv_bits: int,
+    group_size: int | None,
+    kernels: bool,
+    measurements: Path | None,
+    notes: list[str],
+) -> AttentionPath:
+    """The one place where kernels or plain MLX are chosen."""
+    if not kernels or not gpu.has_metal():
+        return plain_path
+    attention, dtype = layer.self_attn, layer.input_layernorm.weight.dtype
+    if attention.head_dim not in HEAD_DIMS or dtype not in DTYPES:
+        notes.append(f"no kernel for heads of {attention.head_dim} values of {dtype}: plain MLX")
+        return plain_path
+    shape = StepShape(
+        attention.n_heads,
+        attention.n_kv_heads,
+        attention.head_dim,
+        str(dtype).rpartition(".")[2],
+        kv_bits,
+        group_size or 0,
+    )
+    cores = gpu.core_count()
+    choice = choose(shape, chip=gpu.chip_name(), cores=cores, folder=measurements)
+    return KernelPath(choice, cores)
 
 
 def _is_llama(layer: Any) -> bool:
@@ -155,7 +206,10 @@ def _cache_maker(
 ) -> Callable[[], list[Any]]:
     def make_cache() -> list[Any]:
         """An empty cache, one object a layer: this package's where its attention is."""
-        return [(_new_cache(kv_bits, group_size) if s else c) for s, c in zip(served, theirs())]
+        return [
+            (_new_cache(kv_bits, group_size) if s else c)
+            for s, c in zip(served, theirs(), strict=True)
+        ]
 
     return make_cache
 

@@ -24,8 +24,8 @@ def plain_attention(
 ) -> mx.array:
     """softmax(scale * Q K^T) V for grouped queries.
 
-    queries: [B, H, L, D]; keys and values: [B, H_kv, N, D], H a multiple of H_kv. causal: row i of L
-    sees keys up to N - L + i; otherwise every row sees all. Returns [B, H, L, D] of the queries'
+    queries: [B, H, L, D]; keys and values: [B, H_kv, N, D], H a multiple of H_kv. causal: row i of
+    L sees keys up to N - L + i; otherwise every row sees all. Returns [B, H, L, D] of the queries'
     dtype; softmax and sums are in float32.
     """
     if mx.metal.is_available():

@@ -43,9 +43,7 @@ def both(by_head, make_cache, rope, launch, offset=37):
         by_head, ours, heads=HEADS, kv_heads=KV_HEADS, rope=rope, launch=launch
     )
     rotated = rope(by_head[:, :, : HEADS + KV_HEADS].swapaxes(1, 2), offset=offset)
-    plain.append(
-        mx.stack([rotated[:, HEADS:], by_head[:, :, HEADS + KV_HEADS :].swapaxes(1, 2)])
-    )
+    plain.append(mx.stack([rotated[:, HEADS:], by_head[:, :, HEADS + KV_HEADS :].swapaxes(1, 2)]))
     return (queries, ours), (rotated[:, :HEADS], plain)
 
 
@@ -134,8 +132,6 @@ def test_rotations_that_the_launch_does_not_do_are_named(rope, d, dtype, served)
 def test_the_plain_path_attends_over_what_it_wrote():
     by_head = new_tokens(64, mx.float32, length=1)
     cache = KVCache()
-    out = plain_path(
-        by_head, cache, heads=HEADS, kv_heads=KV_HEADS, rope=nn.RoPE(64), scale=0.125
-    )
+    out = plain_path(by_head, cache, heads=HEADS, kv_heads=KV_HEADS, rope=nn.RoPE(64), scale=0.125)
     assert cache.offset == 1
     assert mx.array_equal(out, mx.repeat(by_head[:, :, -KV_HEADS:].swapaxes(1, 2), 2, axis=1))

@@ -74,9 +74,10 @@ def test_16_bit_values_lose_nothing_but_the_rounding_of_the_result(dtype):
 def test_extremes():
     q, k, v = attention_inputs(LONGEST_KEY_TILE + 77)
     equal = mx.zeros_like(k)
-    assert largest_error(
-        tiled_attention(q, equal, v, scale=1.0, causal=True), q, equal, v, scale=1.0
-    ) < 1e-6
+    assert (
+        largest_error(tiled_attention(q, equal, v, scale=1.0, causal=True), q, equal, v, scale=1.0)
+        < 1e-6
+    )
     one_key = tiled_attention(q, k[..., :1, :], v[..., :1, :], scale=1.0, causal=True)
     assert mx.array_equal(one_key, mx.repeat(v[..., :1, :], 2, axis=1))
     for sign in (1, -1):

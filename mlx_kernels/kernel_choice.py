@@ -1,0 +1,220 @@
+"""Which steps the kernels take on this machine: measured once for a chip, an MLX and a shape.
+
+At each point, a number of query tokens and a context, the kernels are held against the plain path:
+results must agree, and the time must be shorter. Nothing is assumed to be faster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+
+import mlx.core as mx
+
+from mlx_kernels import decode_attention, new_rows
+from mlx_kernels.affine import AffineRows, KVRows
+from mlx_kernels.plain_attention import plain_attention
+
+log = logging.getLogger(__name__)
+
+ROWS = (1, 4, 8)
+CONTEXTS = (256, 2048, 16_384)
+
+# Rounding of one operation of the dtype, with room for sums in another order.
+AGREEMENT = {mx.float32: 1e-4, mx.float16: 4e-3, mx.bfloat16: 3.2e-2}
+
+_ROUNDS = 5
+_CHAIN = 8  # dependent calls: independent ones overlap, and flatter a kernel
+_CACHES = 3  # taken in turn, so that none is still in the GPU's caches
+
+
+@dataclass(frozen=True)
+class StepShape:
+    """What a measurement depends on: heads, KV heads, head size, dtype and quantization (bits 16
+    and group_size 0 for a plain cache)."""
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    dtype: str
+    bits: int
+    group_size: int
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measurement: seconds of one step, and the largest difference from the plain path."""
+
+    rows: int
+    context: int
+    kernel_seconds: float
+    plain_seconds: float
+    difference: float
+    agrees: bool
+
+    @property
+    def kernel_is_better(self) -> bool:
+        """Whether the kernels agree with the plain path and take less time."""
+        return self.agrees and self.kernel_seconds < self.plain_seconds
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """The points measured. Each speaks for the rows up to its own (from the next lower point's on)
+    and for the contexts from its own up to the next one's; below the shortest, the shortest."""
+
+    points: tuple[Point, ...]
+
+    def takes(self, rows: int, context: int) -> bool:
+        """Whether the kernels take a step of so many query tokens over so many keys."""
+        of_rows = min((p.rows for p in self.points if p.rows >= rows), default=None)
+        near = [p for p in self.points if p.rows == of_rows]
+        if not near:
+            return False
+        shorter = [p for p in near if p.context <= context]
+        point = (
+            max(shorter, key=lambda p: p.context) if shorter else min(near, key=lambda p: p.context)
+        )
+        return point.kernel_is_better
+
+
+Attend = Callable[[mx.array, KVRows, KVRows], mx.array]
+
+
+def choose(
+    shape: StepShape,
+    *,
+    chip: str,
+    cores: int,
+    folder: Path | None,
+    launch: decode_attention.Launch = decode_attention.metal_launch,
+    rows: Sequence[int] = ROWS,
+    contexts: Sequence[int] = CONTEXTS,
+) -> KernelChoice:
+    """The choice for this shape on this chip: from the folder if it was measured there before with
+    this MLX and these kernels, else measured now and kept.
+
+    folder: of measurements; None keeps nothing. A measurement takes a second or two on a GPU. A
+    damaged file, or a folder that cannot be written, only costs another measurement.
+    """
+    key = {**asdict(shape), "chip": chip, "cores": cores, "mlx": version("mlx")}
+    key |= {"kernels": kernel_text_digest(), "rows": list(rows), "contexts": list(contexts)}
+    file = None if folder is None else folder / f"attention-{_digest(json.dumps(key))}.json"
+    if file is not None and (kept := _read(file)) is not None:
+        return kept
+    points = tuple(
+        measure_point(shape, r, n, cores=cores, launch=launch) for r in rows for n in contexts
+    )
+    for point in points:
+        if not point.agrees:
+            log.warning(
+                "kernel off for %d rows over %d keys: it differs from plain MLX by %.3g",
+                point.rows,
+                point.context,
+                point.difference,
+            )
+    choice = KernelChoice(points)
+    if file is not None:
+        _write(file, key, choice)
+    return choice
+
+
+def measure_point(
+    shape: StepShape, rows: int, context: int, *, cores: int, launch: decode_attention.Launch
+) -> Point:
+    """Both paths on the same random inputs, in turn."""
+    dtype = getattr(mx, shape.dtype)
+    scale = shape.head_dim**-0.5
+    queries = mx.random.normal((1, shape.heads, rows, shape.head_dim)).astype(dtype)
+    caches = [_random_cache(shape, context, dtype) for _ in range(_CACHES)]
+    mx.eval(queries, [_arrays(rows) for cache in caches for rows in cache])
+    parts = decode_attention.parts_for(context, shape.kv_heads, cores)
+
+    def kernel(q: mx.array, k: KVRows, v: KVRows) -> mx.array:
+        return decode_attention.decode_attention(q, k, v, scale=scale, parts=parts, launch=launch)
+
+    def plain(q: mx.array, k: KVRows, v: KVRows) -> mx.array:
+        return plain_attention(q, k, v, scale=scale, causal=True)
+
+    ours, theirs = (path(queries, *caches[0]).astype(mx.float32) for path in (kernel, plain))
+    difference = float(mx.abs(ours - theirs).max())
+    agrees = difference <= AGREEMENT[dtype]  # false for NaN
+    if not agrees:
+        return Point(rows, context, 0.0, 0.0, difference, agrees=False)
+    seconds: list[list[float]] = [[], []]
+    for _ in range(_ROUNDS):
+        for path, taken in zip((kernel, plain), seconds, strict=True):
+            taken.append(seconds_of_chain(path, queries, caches))
+    return Point(rows, context, median(seconds[0]), median(seconds[1]), difference, agrees=True)
+
+
+def seconds_of_chain(
+    attend: Attend, queries: mx.array, caches: Sequence[tuple[KVRows, KVRows]]
+) -> float:
+    """Seconds of one call in a chain of calls that each need the one before."""
+    start = time.perf_counter()
+    for i in range(_CHAIN):
+        queries = attend(queries, *caches[i % len(caches)])
+    mx.eval(queries)
+    return (time.perf_counter() - start) / _CHAIN
+
+
+def _random_cache(shape: StepShape, n: int, dtype: mx.Dtype) -> tuple[KVRows, KVRows]:
+    def rows() -> KVRows:
+        plain = mx.random.normal((1, shape.kv_heads, n, shape.head_dim)).astype(dtype)
+        if shape.bits == 16:
+            return plain
+        quantized = mx.quantize(plain, group_size=shape.group_size, bits=shape.bits)
+        return AffineRows(*quantized, shape.group_size, shape.bits)
+
+    return rows(), rows()
+
+
+def _arrays(rows: KVRows) -> list[mx.array]:
+    return [rows.words, rows.scales, rows.biases] if isinstance(rows, AffineRows) else [rows]
+
+
+def kernel_text_digest() -> str:
+    """Of the text of all kernels that a choice is about."""
+    kernels = (
+        decode_attention.ATTEND_PLAIN,
+        decode_attention.ATTEND_AFFINE,
+        decode_attention.JOIN_PARTS,
+        new_rows.WRITE_PLAIN,
+        new_rows.WRITE_AFFINE,
+    )
+    paths = sorted({path for k in kernels for path in (k.source, *k.headers)})
+    return _digest("".join(path.read_text(encoding="utf-8") for path in paths))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _read(file: Path) -> KernelChoice | None:
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        return KernelChoice(tuple(Point(**point) for point in kept["points"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        log.warning("measuring kernels anew: %s cannot be read (%s)", file, error)
+        return None
+
+
+def _write(file: Path, key: dict[str, object], choice: KernelChoice) -> None:
+    text = json.dumps({"key": key, "points": [asdict(p) for p in choice.points]}, indent=1)
+    part = file.with_suffix(".part")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(text, encoding="utf-8")
+        part.replace(file)
+    except OSError as error:
+        log.warning("kernel measurements are not kept: %s", error)
