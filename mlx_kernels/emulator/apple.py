@@ -16,6 +16,7 @@ import numpy as np
 
 from mlx_kernels.emulator.arrays import as_output, host_array, item_bytes, metal_type
 from mlx_kernels.emulator.compile import compiled
+from mlx_kernels.emulator.metal_text import FunctionConstants
 from mlx_kernels.emulator.runtime import Buffer, LaunchReport, Order, launch
 from mlx_kernels.emulator.signature import PRELUDE, KernelText
 
@@ -41,7 +42,7 @@ def run_header_kernel(
     *,
     grid: Sequence[int],
     threadgroup: Sequence[int],
-    function_constants: Mapping[int, bool | int | float] | None = None,
+    function_constants: FunctionConstants | None = None,
     order: Order = "forward",
     seed: int = 1,
     sample: int | None = None,

@@ -9,14 +9,15 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from mlx_kernels.emulator.bindings import Binding, bindings_of
+from mlx_kernels.emulator.cpp_text import as_cpp
 from mlx_kernels.emulator.faults import CompileFailed
 from mlx_kernels.emulator.locations import INCLUDE, SOURCES, cache_folder, is_metal, mlx_include
-from mlx_kernels.emulator.metal_text import Binding, as_cpp, bindings_of
+from mlx_kernels.emulator.metal_text import FunctionConstants
 from mlx_kernels.emulator.signature import KernelText
 from mlx_kernels.emulator.toolchain import Compiler, compiler
 
@@ -81,7 +82,7 @@ def runtime() -> ctypes.CDLL:
 
 
 def compiled(
-    kernel: KernelText, function_constants: Mapping[int, bool | int | float] | None = None
+    kernel: KernelText, function_constants: FunctionConstants | None = None
 ) -> CompiledKernel:
     """Compiles a kernel, or takes it from the cache.
 

@@ -18,8 +18,9 @@ from mlx_kernels.emulator.compile import PREDEFINED
 from mlx_kernels.emulator.faults import EmulatorError
 from mlx_kernels.emulator.forbidden import forbidden_in
 from mlx_kernels.emulator.locations import INCLUDE, STRICT_INCLUDE, is_metal, mlx_include
-from mlx_kernels.emulator.metal_text import as_strict_cpp
+from mlx_kernels.emulator.metal_text import FunctionConstants
 from mlx_kernels.emulator.signature import PRELUDE, KernelText, kernel_text
+from mlx_kernels.emulator.strict_text import as_strict_cpp
 from mlx_kernels.emulator.toolchain import INSTALL_CLANG, OLDEST_STRICT_CLANG, strict_clang
 from mlx_kernels.kernel import Kernel, marked_text
 
@@ -70,7 +71,7 @@ def strict_check_header(path: Path) -> None:
 
 
 def strict_check_text(
-    kernel: KernelText, function_constants: Mapping[int, bool | int | float] | None = None
+    kernel: KernelText, function_constants: FunctionConstants | None = None
 ) -> None:
     """Checks a whole text and instantiates its kernel (none if it names no function).
 

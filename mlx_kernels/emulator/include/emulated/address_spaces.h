@@ -1,5 +1,5 @@
 // Address spaces are not types here (strict_check.py makes them so): memory is told apart by its
-// address while the kernel runs. `threadgroup` and `constant` are left to metal_text.py.
+// address while the kernel runs. `threadgroup` and `constant` are left to cpp_text.py.
 #pragma once
 
 #define device
