@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     from minicpm5_mac.configuration.reading import load_configuration
 
     configuration = load_configuration()
-    prompts = _prompts(arguments)
+    prompts = given_prompts(arguments)
     if prompts is None and (arguments.json or arguments.show_reasoning):
         raise Failure("--json and --show-reasoning need a prompt.", "Give one with -p.", 2)
 
@@ -106,8 +106,8 @@ def run(arguments: argparse.Namespace) -> int:
     )
 
 
-def _prompts(arguments: argparse.Namespace) -> list[str] | None:
-    """The turns to say, or None for the app."""
+def given_prompts(arguments: argparse.Namespace) -> list[str] | None:
+    """The turns to say, or None for the app. Raises Failure where there is neither."""
     prompts: list[str] = list(arguments.prompt or [])
     piped = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read()
     text = piped.decode("utf-8", errors="replace").strip() if isinstance(piped, bytes) else ""

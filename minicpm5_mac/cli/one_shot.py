@@ -1,4 +1,4 @@
-"""One reply, or a few in a row, without the app: renders a session's events to pipes."""
+"""One turn, or a few in a row, without the app: renders a session's events to pipes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from pathlib import Path
 from minicpm5_mac import events
 from minicpm5_mac.agent.session import Session
 from minicpm5_mac.agent.settings import SessionSettings, decode_settings
+from minicpm5_mac.agent.toolbox import Toolbox
 from minicpm5_mac.cli.chat import find_conversation
 from minicpm5_mac.cli.download_line import DownloadLine
+from minicpm5_mac.cli.tool_lines import ToolLines
 from minicpm5_mac.conversations.store import ConversationStore
 from minicpm5_mac.engine.interface import Engine
 from minicpm5_mac.events import Event
@@ -30,6 +32,8 @@ class OneShot:
 
     given: settings that came from flags and win over a stored conversation's. latest, resume: the
     stored conversation to go on with; without either nothing is stored.
+    toolbox: the model gets tools; then the conversation is stored in any case, so that a crash
+    loses nothing.
     """
 
     settings: SessionSettings
@@ -39,6 +43,7 @@ class OneShot:
     show_reasoning: bool = False
     latest: bool = False
     resume: str | None = None
+    toolbox: Toolbox | None = None
 
     def run(self, prompts: Sequence[str]) -> int:
         """Exit code: 0 complete, 1 failed, 4 cut off by a limit, 130 interrupted.
@@ -51,14 +56,14 @@ class OneShot:
             engine = self.make_engine(settings.model)
             try:
                 self._start(engine)
-                session = Session(engine, store, conversation, settings)
+                session = Session(engine, store, conversation, settings, self.toolbox)
                 return self._say(session, prompts)
             finally:
                 engine.close()
 
     @contextlib.contextmanager
     def _store(self) -> Iterator[ConversationStore]:
-        if self.latest or self.resume is not None:
+        if self.latest or self.resume is not None or self.toolbox is not None:
             with ConversationStore() as store:
                 yield store
             return
@@ -97,11 +102,14 @@ class OneShot:
             if number and not self.json:
                 print()
             stream = session.send(prompt)
+            tool_lines = ToolLines(session.decide, self._write) if self.toolbox else None
             end: events.ReplyEnd | None = None
             try:
                 for event in stream:
                     self._print_json(event)
                     self._print(event)
+                    if tool_lines is not None and not self.json:
+                        tool_lines.show(event)
                     if isinstance(event, events.ReplyEnd):
                         end = event
             except KeyboardInterrupt:
@@ -123,7 +131,7 @@ class OneShot:
     def _print(self, event: Event) -> None:
         if self.json:
             return
-        if isinstance(event, events.Answer):
+        if isinstance(event, events.Answer) and self.toolbox is None:
             self._write(sys.stdout, event.text)
         elif isinstance(event, events.Reasoning) and self.show_reasoning:
             self._write(sys.stderr, event.text)
@@ -137,7 +145,7 @@ class OneShot:
                 f"({event.tokens_before:,} tokens, now {event.tokens_after:,}).",
                 file=sys.stderr,
             )
-        elif isinstance(event, events.CallRejected):
+        elif isinstance(event, events.CallRejected) and self.toolbox is None:
             print(f"minicpm5-mac: a call was not run: {event.detail}", file=sys.stderr)
 
     @staticmethod
@@ -161,4 +169,6 @@ class OneShot:
                 text = text or "The conversation no longer fits the context."
             print(f"minicpm5-mac: {text}", file=sys.stderr)
             return 1
+        if end.finish == "truncated" and end.detail:
+            print(f"minicpm5-mac: {end.detail}", file=sys.stderr)
         return {"complete": 0, "truncated": TRUNCATED, "cancelled": INTERRUPTED}[end.finish]
