@@ -2,8 +2,9 @@
 
 `python -m minicpm5_mac.app.markdown.bench` streams Markdown of several kinds into the real
 transcript in a headless app and prints one JSON object: for each kind the CPU time per token of
-the first and of the last thousand tokens, their ratio, and the worst stall (the longest time for
-which the event loop answered nothing). A token here is four characters. The frames are those of a
+the first and of the last thousand tokens (the median of their frames, since other programs disturb
+some), their ratio, the frame that took most CPU time, and the worst stall (the longest time for
+which the event loop answered nothing; it contains what other programs took). A token here is four characters. The frames are those of a
 reply at `--rate` tokens a second, ten a second, drawn without the waiting between them.
 """
 
@@ -15,6 +16,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator
+from statistics import median
 
 from textual.app import App, ComposeResult
 
@@ -126,27 +128,29 @@ async def measure(kind: str, tokens: int, rate: float) -> dict[str, float]:
         await pilot.pause()
         stalls: list[float] = []
         watch = asyncio.create_task(_watch_stalls(stalls))
-        cpu_at: list[tuple[int, float]] = [(0, time.process_time())]
+        costs: list[tuple[int, float]] = []
         for first in range(0, tokens, batch):
             last = min(first + batch, tokens)
+            began = time.process_time()
             piece = text[first * _CHARACTERS_A_TOKEN : last * _CHARACTERS_A_TOKEN]
             message.show(events.Answer(piece))
             stream.flush()
             drawn = asyncio.Event()
             stream.call_after_refresh(drawn.set)
             await drawn.wait()
-            cpu_at.append((last, time.process_time()))
+            costs.append((last - first, time.process_time() - began))
         message.show(events.ReplyEnd("complete", "stop"))
         await pilot.pause()
         watch.cancel()
-    span = min(1000, tokens // 2)
-    head = _per_token(cpu_at, 0, span)
-    tail = _per_token(cpu_at, tokens - span, tokens)
+    frames = [cpu / tokens_in for tokens_in, cpu in costs]
+    span = max(1, min(1000, tokens // 2) // batch)
+    head, tail = median(frames[:span]), median(frames[-span:])
     return {
         "tokens": tokens,
         "first_thousand_ms": round(head * 1000, 4),
         "last_thousand_ms": round(tail * 1000, 4),
         "ratio": round(tail / head, 3),
+        "worst_frame_cpu_s": round(max(cpu for _, cpu in costs), 4),
         "worst_stall_s": round(max(stalls), 4),
     }
 
@@ -156,12 +160,6 @@ async def _watch_stalls(stalls: list[float]) -> None:
         began = time.monotonic()
         await asyncio.sleep(0.005)
         stalls.append(time.monotonic() - began - 0.005)
-
-
-def _per_token(cpu_at: list[tuple[int, float]], first: int, last: int) -> float:
-    inside = [(token, cpu) for token, cpu in cpu_at if first <= token <= last]
-    (token_a, cpu_a), (token_b, cpu_b) = inside[0], inside[-1]
-    return (cpu_b - cpu_a) / (token_b - token_a)
 
 
 def main() -> None:

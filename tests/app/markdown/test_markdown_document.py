@@ -90,7 +90,7 @@ def test_layout(text: str, rows: list[str]) -> None:
     st.integers(1, 40),
     st.sampled_from([Limits(0, NEVER, 1), Limits(15, NEVER, 4), Limits(40, NEVER, 10), Limits()]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_cuts_change_nothing(text: str, size: int, limits: Limits) -> None:
     """A text shown piece by piece ends as the same text parsed once.
 
@@ -104,7 +104,7 @@ def test_cuts_change_nothing(text: str, size: int, limits: Limits) -> None:
     st.integers(1, 40),
     st.sampled_from([Limits(0, 10, 1), Limits(15, 20, 4), Limits(40, 50, 10)]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_chunking_gives_the_same_rows(text: str, size: int, limits: Limits) -> None:
     """Cuts within paragraphs included: they follow from the text, not from its pieces."""
     chunked, at_once = document(text, size, limits), document(text, NEVER, limits)
@@ -115,7 +115,7 @@ def test_any_chunking_gives_the_same_rows(text: str, size: int, limits: Limits) 
 
 
 @given(markdown_texts, st.integers(2, 60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_rows_fit_and_steer_no_terminal(text: str, width: int) -> None:
     """But for tables and indents that have less than two cells a column or text."""
     for row in document(text).rows(width):
