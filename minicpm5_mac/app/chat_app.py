@@ -251,8 +251,8 @@ class ChatApp(App[None]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         for command in slash_commands.COMMANDS:
             yield SystemCommand(
-                command.name.capitalize(),
-                command.description,
+                f"{command.description}  /{command.name}",
+                "",
                 lambda command=command: self.run_slash_command(command),
             )
 

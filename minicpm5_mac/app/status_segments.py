@@ -30,13 +30,13 @@ class StatusView:
     """All that the status line shows.
 
     model: its name; model_stage: what it is doing before it is ready, empty afterwards;
-    model_broken: it stopped or could not be loaded.
+    model_fault: "stopped" or "not loaded", empty while all is well.
     can_think: the model knows how to; thinking: tokens allowed in a turn, 0 off, None no limit.
     """
 
     model: str = ""
     model_stage: str = ""
-    model_broken: bool = False
+    model_fault: str = ""
     can_think: bool = True
     thinking: int | None = None
     context_limit: int = 0
@@ -47,8 +47,8 @@ SegmentMaker = Callable[[StatusView], Segment | None]
 
 
 def model(view: StatusView) -> Segment | None:
-    if view.model_broken:
-        return Segment(f"{view.model} stopped", "error")
+    if view.model_fault:
+        return Segment(f"{view.model} {view.model_fault}", "error")
     if view.model_stage:
         return Segment(view.model_stage, "accent")
     return Segment(view.model, "plain", rank=1) if view.model else None

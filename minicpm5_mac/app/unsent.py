@@ -42,7 +42,8 @@ class Unsent:
 
     def end_edit(self) -> str:
         """Leave the edit; returns the draft that was set aside for it."""
-        text, self.editing, self.set_aside = self.set_aside, None, ""
+        text, self.set_aside = self.set_aside, ""
+        self.editing, self.original = None, ""
         return text
 
     def all(self, composer: str) -> str:

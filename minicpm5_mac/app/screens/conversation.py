@@ -140,7 +140,12 @@ class ConversationScreen(Screen[None]):
     async def show_stored(self) -> None:
         """Show the conversation as it is stored."""
         if self.live.is_open and not self.reply.running:
-            await self.show_messages(await asyncio.to_thread(self.live.session.messages))
+            try:
+                stored = await asyncio.to_thread(self.live.session.messages)
+            except Exception as error:
+                self.complain(error)
+                return
+            await self.show_messages(stored)
 
     def show_title(self, title: str) -> None:
         self.title_shown = title
@@ -152,16 +157,18 @@ class ConversationScreen(Screen[None]):
         """Show the title as it is stored: a first message gives a new conversation its own."""
         try:
             self.show_title(await asyncio.to_thread(self.live.title))
-        except Failure as failure:
-            _log.warning("no title: %s", failure)
+        except Exception as error:
+            _log.warning("no title: %s", error)
 
     def refresh_status(self) -> None:
         """Bring status line and banner up to date."""
+        if not self.query(StatusLine):
+            return  # the app is ending, and a task of it still had something to show
         model, settings = self._model, self.live.settings
         self.query_one(StatusLine).view = StatusView(
             model=model.name,
             model_stage=model.line(),
-            model_broken=bool(model.stopped or model.failed),
+            model_fault="stopped" if model.stopped else "not loaded" if model.failed else "",
             can_think=model.ready is None or model.ready.thinking,
             thinking=settings.thinking,
             context_limit=model.ready.context_limit if model.ready else 0,
@@ -224,16 +231,16 @@ class ConversationScreen(Screen[None]):
         if self.live.is_open:
             try:
                 await asyncio.to_thread(self.live.save_draft, self.unsent.all(self.draft))
-            except Failure as failure:
-                _log.warning("the draft could not be kept: %s", failure)
+            except Exception as error:  # nothing that is typed may be in the way of typing
+                _log.warning("the draft could not be kept: %s", error)
 
     def keep_draft_now(self) -> None:
         """Keep the draft before the app ends."""
         if self.live.is_open:
             try:
                 self.live.save_draft(self.unsent.all(self.draft))
-            except Failure as failure:
-                _log.warning("the draft could not be kept: %s", failure)
+            except Exception as error:  # nothing that is typed may be in the way of typing
+                _log.warning("the draft could not be kept: %s", error)
 
     # The window ---------------------------------------------------------------------------------
 

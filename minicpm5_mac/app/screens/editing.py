@@ -6,9 +6,10 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.widgets import Static, TextArea
+from textual.widgets import Static
 
 from minicpm5_mac.app.screens.dialog import Dialog
+from minicpm5_mac.app.widgets.text_field import TextField
 
 
 class Editing(Dialog[str]):
@@ -16,8 +17,8 @@ class Editing(Dialog[str]):
 
     BINDINGS: ClassVar = [Binding("ctrl+s", "accept", "Use this text")]
     DEFAULT_CSS = """
-    Editing TextArea { height: 12; border: round $border-blurred; }
-    Editing TextArea:focus { border: round $primary; }
+    Editing TextField { height: 12; border: round $border-blurred; }
+    Editing TextField:focus { border: round $primary; }
     """
 
     def __init__(self, title: str, text: str = "", note: str = "") -> None:
@@ -29,12 +30,12 @@ class Editing(Dialog[str]):
     def content(self) -> ComposeResult:
         if self._note:
             yield Static(self._note, classes="dialog-note", markup=False)
-        yield TextArea(self._text, soft_wrap=True, highlight_cursor_line=False)
+        yield TextField(self._text, soft_wrap=True, highlight_cursor_line=False)
 
     def on_mount(self) -> None:
-        area = self.query_one(TextArea)
+        area = self.query_one(TextField)
         area.move_cursor(area.document.end)
         area.focus()
 
     def action_accept(self) -> None:
-        self.dismiss(self.query_one(TextArea).text)
+        self.dismiss(self.query_one(TextField).text)

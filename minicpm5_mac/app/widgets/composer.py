@@ -10,9 +10,9 @@ from typing import ClassVar
 from textual import events
 from textual.binding import Binding
 from textual.message import Message
-from textual.widgets import TextArea
 
 from minicpm5_mac.app.input_history import InputHistory
+from minicpm5_mac.app.widgets.text_field import TextField
 
 # What a terminal may put between pasted lines, and what Python would split lines at besides.
 _LINE_ENDS = re.compile(r"\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -20,7 +20,7 @@ _LINE_ENDS = re.compile(r"\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1b\x1f\x7f]")
 
 
-class Composer(TextArea):
+class Composer(TextField):
     """Several lines, with history at the edges. Enter sends; a pasted text is one piece."""
 
     BINDINGS: ClassVar = [
