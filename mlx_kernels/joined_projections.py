@@ -54,12 +54,12 @@ def joined(projections: Sequence[Projection]) -> Projection:
         whole: Projection = nn.QuantizedLinear(
             first.group_size,
             1,
-            bias=False,
+            bias="bias" in arrays,
             group_size=first.group_size,
             bits=first.bits,
             mode=first.mode,
         )
     else:
-        whole = nn.Linear(1, 1, bias=False)
+        whole = nn.Linear(1, 1, bias="bias" in arrays)
     whole.update(arrays)
     return whole
