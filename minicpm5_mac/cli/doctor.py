@@ -62,9 +62,9 @@ def python_version() -> Iterator[Row]:
 
 def sandbox() -> Iterator[Row]:
     """The canary: every probe, through each back end of this system until one passes."""
+    from minicpm5_mac.sandbox.bench import Shape
     from minicpm5_mac.sandbox.canary import each_result
     from minicpm5_mac.sandbox.policy import Limits
-    from minicpm5_mac.sandbox.probes import Shape
     from minicpm5_mac.sandbox.wrapping import back_ends, choose_back_end
 
     shape = Shape(reads=True, writes=True, limits=Limits())

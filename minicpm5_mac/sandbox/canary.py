@@ -20,8 +20,9 @@ from pathlib import Path
 
 from minicpm5_mac import __version__, locations
 from minicpm5_mac.failure import Failure
+from minicpm5_mac.sandbox.bench import Shape, bench
 from minicpm5_mac.sandbox.policy import Policy
-from minicpm5_mac.sandbox.probes import Probe, Shape, bench, probes
+from minicpm5_mac.sandbox.probes import Probe, probes
 from minicpm5_mac.sandbox.wrapping import Wrapper, back_ends, choose_back_end
 
 

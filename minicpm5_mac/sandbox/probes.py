@@ -6,49 +6,25 @@ probe is right only when the outcome inside is the expected one *and* the host f
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from minicpm5_mac.sandbox.policy import Limits, Policy
-from minicpm5_mac.sandbox.process import Ended, Reason, run
+from minicpm5_mac.sandbox.bench import ATTEMPTS, UNTOUCHED, Bench
+from minicpm5_mac.sandbox.process import Reason
 from minicpm5_mac.sandbox.worker_call import (
-    WorkerCall,
     python_command,
-    run_worker,
     shell_command,
 )
-from minicpm5_mac.sandbox.wrapping import Wrapper
 
 MARKER_VARIABLE = "MINICPM5_MAC_CANARY"
-UNTOUCHED = "untouched"
-_ATTEMPTS = Path(__file__).with_name("attempts.py")
 _MAC = sys.platform == "darwin"
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What of a policy decides its translation, the paths aside. One verdict holds for it."""
-
-    reads: bool
-    writes: bool
-    limits: Limits
-
-    @classmethod
-    def of(cls, policy: Policy) -> Shape:
-        # The time a command gets is the caller's to choose, call by call.
-        limits = replace(policy.limits, wall_seconds=Limits.wall_seconds)
-        return cls(bool(policy.read), bool(policy.write), limits)
 
 
 @dataclass(frozen=True)
@@ -67,61 +43,6 @@ class Probe:
     title: str
     expected: dict[str, str]
     run: Callable[[Bench], Seen]
-
-
-class Bench:
-    """A throw-away place for one probe: a workspace, what lies around it, and a fake home."""
-
-    def __init__(self, root: Path, shape: Shape, wrapper: Wrapper) -> None:
-        self.workspace = root / "ws"
-        self.beside = root / "ws-evil"
-        self.outside = root / "outside.txt"
-        self.secret = root / "home" / ".ssh" / "canary"
-        self.granted_read = root / "granted-read"
-        self.granted_write = root / "granted-write"
-        (self.workspace / ".git" / "hooks").mkdir(parents=True)
-        (self.workspace / "mine.txt").write_text("mine")
-        (self.workspace / "empty").mkdir()
-        self.outside.write_text(UNTOUCHED)
-        self.secret.parent.mkdir(parents=True)
-        self.secret.write_text("the canary's secret")
-        for folder in (self.granted_read, self.granted_write):
-            folder.mkdir()
-            (folder / "there.txt").write_text("there")
-        self.shape = shape
-        self.wrapper = wrapper
-        self.policy = Policy(
-            self.workspace,
-            read=(self.granted_read,) if shape.reads else (),
-            write=(self.granted_write,) if shape.writes else (),
-            limits=replace(shape.limits, wall_seconds=min(20.0, shape.limits.wall_seconds)),
-        )
-
-    def attempt(self, *steps: Sequence[object], policy: Policy | None = None) -> list:
-        """Outcomes of steps of attempts.py; a worker that did not answer is an outcome too."""
-        call = WorkerCall(_ATTEMPTS, "attempt", {"steps": [_plain(step) for step in steps]})
-        result = run_worker(policy or self.policy, call, self.wrapper)
-        if result.error is not None:
-            return [f"{result.error.kind}: {result.error.message}"] * len(steps)
-        return result.value
-
-    def command(self, argv: Sequence[str], **limits: float) -> Ended:
-        policy = replace(self.policy, limits=replace(self.policy.limits, **limits))
-        return run(policy, argv, wrapper=self.wrapper)
-
-
-@contextlib.contextmanager
-def bench(shape: Shape, wrapper: Wrapper) -> Iterator[Bench]:
-    """A fresh bench, removed afterwards."""
-    root = Path(os.path.realpath(tempfile.mkdtemp(prefix="minicpm5-canary-")))
-    try:
-        yield Bench(root, shape, wrapper)
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
-
-
-def _plain(step: Sequence[object]) -> list[object]:
-    return [str(value) if isinstance(value, Path) else value for value in step]
 
 
 def _seen(outcomes: Sequence[object], *expected: Sequence[object], effect: str = "") -> Seen:
@@ -300,7 +221,7 @@ def _reaches_terminal(bench: Bench) -> Seen:
 def _survives(bench: Bench) -> Seen:
     file = bench.workspace / "written"
     code = (
-        f"import sys, time; sys.path.insert(0, {str(_ATTEMPTS.parent)!r}); import attempts; "
+        f"import sys, time; sys.path.insert(0, {str(ATTEMPTS.parent)!r}); import attempts; "
         f"attempts.leave_writer({str(file)!r}); time.sleep(60)"
     )
     ended = bench.command(python_command(code), wall_seconds=1.0)

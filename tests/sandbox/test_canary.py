@@ -20,9 +20,10 @@ from defences import (
 )
 
 from minicpm5_mac.sandbox import canary, linux, wrapping
+from minicpm5_mac.sandbox.bench import Shape
 from minicpm5_mac.sandbox.canary import examine, result_of, verdict
 from minicpm5_mac.sandbox.policy import Limits, Policy
-from minicpm5_mac.sandbox.probes import ALL_PROBES, Shape, probes
+from minicpm5_mac.sandbox.probes import ALL_PROBES, probes
 from minicpm5_mac.sandbox.wrapping import production_wrapper
 
 pytestmark = pytest.mark.usefixtures("sandbox")
