@@ -89,6 +89,11 @@ def test_only_files_that_are_there_are_attached(tmp_path):
     assert [(file.path, file.text) for file in files] == [("notes.txt", "N"), ("my file.md", "M")]
 
 
+@pytest.mark.parametrize("name", ["x" * 5000, "~nobody-of-this-name/x", "a/" * 900, "\ud800"])
+def test_a_name_that_no_file_can_have_is_ordinary_text(tmp_path, name: str):
+    assert mentioned_files(f"see @{name}", tmp_path) == []
+
+
 def test_a_file_that_is_no_text_is_refused_by_name(tmp_path):
     (tmp_path / "x.bin").write_bytes(b"\0\1\2")
     with pytest.raises(Failure, match=r"x\.bin"):
