@@ -4,8 +4,9 @@
 transcript in a headless app and prints one JSON object: for each kind the CPU time per token of
 the first and of the last thousand tokens (the median of their frames, since other programs disturb
 some), their ratio, the frame that took most CPU time, and the worst stall (the longest time for
-which the event loop answered nothing; it contains what other programs took). A token here is four characters. The frames are those of a
-reply at `--rate` tokens a second, ten a second, drawn without the waiting between them.
+which the event loop answered nothing; it contains what other programs took). A token here is four
+characters. The frames are those of a reply at `--rate` tokens a second, ten a second, drawn
+without the waiting between them.
 """
 
 from __future__ import annotations

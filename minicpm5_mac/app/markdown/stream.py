@@ -12,6 +12,9 @@ from minicpm5_mac.app.markdown.rows_view import RowsView
 
 # Rendering at 10 Hz reads as continuous and costs an eighth of rendering at every token.
 _INTERVAL = 0.1
+# A text that cannot be cut (one table row without end) costs more at every rendering; it is
+# rendered so rarely that it takes no more than this share of a core.
+_SHARE = 1 / 5
 # Seconds of one turn of the event loop that colouring code may take.
 _SLICE = 0.008
 
@@ -30,6 +33,7 @@ class MarkdownStream(RowsView):
         self._pending: list[str] = []
         self._shown_at = 0.0
         self._armed = False
+        self._cost = 0.0  # CPU seconds of the last rendering.
         if text:
             self._document.append(text)
             self._document.finish()
@@ -73,14 +77,17 @@ class MarkdownStream(RowsView):
         if not (self._pending or self._document.unfinished):
             return
         self._armed = True
-        wait = max(0.001, self._shown_at + _INTERVAL - time.monotonic())
+        interval = max(_INTERVAL, self._cost / _SHARE)
+        wait = max(0.001, self._shown_at + interval - time.monotonic())
         self.set_timer(wait, self._tick)
 
     def _tick(self) -> None:
         self._armed = False
         if self._pending:
+            began = time.thread_time()
             self.flush()
-        elif self._document.work(time.monotonic() + _SLICE):
+            self._cost = time.thread_time() - began
+        if self._document.work(time.monotonic() + _SLICE):
             self.refresh()
         self._shown_at = time.monotonic()
         self._arm()

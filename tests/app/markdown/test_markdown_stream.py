@@ -138,6 +138,16 @@ async def test_code_is_coloured_once_there_is_time() -> None:
         assert after >= before
 
 
+async def test_code_is_coloured_while_text_keeps_coming() -> None:
+    view = MarkdownStream()
+    async with running(view) as pilot:
+        view.append("```python\n")
+        for number in range(8):
+            view.append(f"x = {number}\n")
+            await pilot.pause(0.1)
+        assert len({str(segment.style) for segment in view.render_line(1)}) > 2
+
+
 async def test_another_theme_is_another_look_of_the_same_rows() -> None:
     view = MarkdownStream("# Title `code`")
     async with running(view) as pilot:
