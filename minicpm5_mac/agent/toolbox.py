@@ -145,4 +145,4 @@ class Toolbox:
         roots = [[str(policy.workspace), policy.writable]]
         roots += [[str(path), True] for path in policy.write]
         roots += [[str(path), False] for path in policy.read]
-        return {"roots": roots, "seen": self.seen}
+        return {"roots": roots, "seen": self.seen, "protected": policy.protected}

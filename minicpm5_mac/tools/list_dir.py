@@ -30,6 +30,8 @@ def run(path: str = ".", start: int = 1, *, place: dict) -> dict:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
         folder = os.open(spot.name, flags, dir_fd=spot.folder)
         names = sorted(os.listdir(folder))
+        if spot.name == ".":
+            names = [name for name in names if not _is_placeholder(folder, name, place)]
     except OSError as error:
         raise ToolError(said(error, path)) from error
     page = names[start - 1 : start - 1 + PAGE_ENTRIES]
@@ -43,6 +45,16 @@ def run(path: str = ".", start: int = 1, *, place: dict) -> dict:
         more = f"; the next page: start={end + 1}" if end < len(names) else "; the end"
         text += f"\n[entries {start:,}-{end:,} of {len(names):,}{more}]"
     return {"text": text}
+
+
+def _is_placeholder(folder: int, name: str, place: dict) -> bool:
+    """An empty folder that the sandbox may have put there so that nobody makes that name."""
+    if name not in place.get("protected", ()):
+        return False
+    try:
+        return not os.listdir(os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder))
+    except OSError:
+        return False
 
 
 def _entry(folder: int, name: str) -> str:
