@@ -63,6 +63,7 @@ class ChatApp(App[None]):
     Toast { background: $panel; max-width: 60; }
     App:nocolor .option-list--option-highlighted { text-style: reverse; }
     CommandPalette > Vertical { background: $surface; }
+    CommandPalette SearchIcon { display: none; }
     """
 
     def __init__(self, options: AppOptions) -> None:
