@@ -123,6 +123,8 @@ class ChatApp(App[None]):
     def _handle_exception(self, error: Exception) -> None:
         # Textual's own way prints a traceback with the values of variables in it.
         _log.error("unexpected", exc_info=error)
+        if isinstance(error, WorkerFailed) and (self._exit or self._closing or self._closed):
+            return  # it had something to show on a screen that is going away
         if isinstance(error, WorkerFailed):
             # Of one task only: the app goes on. Textual's tests look at these two.
             self._exception = self._exception or error

@@ -223,7 +223,8 @@ async def test_settings_come_back_with_their_conversation(options: AppOptions):
         await until(pilot, lambda: app.live.settings.thinking is None)
     again = ChatApp(dataclasses.replace(options, conversation=conversation))
     async with again.run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: again.live.is_open and again.live.settings.thinking == 64)
+        await until(pilot, lambda: again.chat.title_shown == QUESTION)
+        assert again.live.settings.thinking == 64
 
 
 @pytest.mark.parametrize(("choice", "theme"), [("light", "day"), ("256", "dusk-256")])
