@@ -19,8 +19,9 @@ from statistics import median
 import mlx.core as mx
 
 from mlx_kernels import decode_attention, new_rows
-from mlx_kernels.affine import AffineRows, KVRows
+from mlx_kernels.affine import KVRows
 from mlx_kernels.plain_attention import plain_attention
+from mlx_kernels.step_inputs import StepShape, arrays_of, random_queries, random_rows
 
 log = logging.getLogger(__name__)
 
@@ -33,19 +34,6 @@ AGREEMENT = {mx.float32: 1e-4, mx.float16: 4e-3, mx.bfloat16: 3.2e-2}
 _ROUNDS = 5
 _CHAIN = 8  # dependent calls: independent ones overlap, and flatter a kernel
 _CACHES = 3  # taken in turn, so that none is still in the GPU's caches
-
-
-@dataclass(frozen=True)
-class StepShape:
-    """What a measurement depends on: heads, KV heads, head size, dtype and quantization (bits 16
-    and group_size 0 for a plain cache)."""
-
-    heads: int
-    kv_heads: int
-    head_dim: int
-    dtype: str
-    bits: int
-    group_size: int
 
 
 @dataclass(frozen=True)
@@ -130,22 +118,22 @@ def measure_point(
     shape: StepShape, rows: int, context: int, *, cores: int, launch: decode_attention.Launch
 ) -> Point:
     """Both paths on the same random inputs, in turn."""
-    dtype = getattr(mx, shape.dtype)
-    scale = shape.head_dim**-0.5
-    queries = mx.random.normal((1, shape.heads, rows, shape.head_dim)).astype(dtype)
-    caches = [_random_cache(shape, context, dtype) for _ in range(_CACHES)]
-    mx.eval(queries, [_arrays(rows) for cache in caches for rows in cache])
+    queries = random_queries(shape, rows)
+    caches = [(random_rows(shape, context), random_rows(shape, context)) for _ in range(_CACHES)]
+    mx.eval(queries, [arrays_of(kv) for cache in caches for kv in cache])
     parts = decode_attention.parts_for(context, shape.kv_heads, cores)
 
     def kernel(q: mx.array, k: KVRows, v: KVRows) -> mx.array:
-        return decode_attention.decode_attention(q, k, v, scale=scale, parts=parts, launch=launch)
+        return decode_attention.decode_attention(
+            q, k, v, scale=shape.scale, parts=parts, launch=launch
+        )
 
     def plain(q: mx.array, k: KVRows, v: KVRows) -> mx.array:
-        return plain_attention(q, k, v, scale=scale, causal=True)
+        return plain_attention(q, k, v, scale=shape.scale, causal=True)
 
     ours, theirs = (path(queries, *caches[0]).astype(mx.float32) for path in (kernel, plain))
     difference = float(mx.abs(ours - theirs).max())
-    agrees = difference <= AGREEMENT[dtype]  # false for NaN
+    agrees = difference <= AGREEMENT[shape.mlx_dtype]  # false for NaN
     if not agrees:
         return Point(rows, context, 0.0, 0.0, difference, agrees=False)
     seconds: list[list[float]] = [[], []]
@@ -164,21 +152,6 @@ def seconds_of_chain(
         queries = attend(queries, *caches[i % len(caches)])
     mx.eval(queries)
     return (time.perf_counter() - start) / _CHAIN
-
-
-def _random_cache(shape: StepShape, n: int, dtype: mx.Dtype) -> tuple[KVRows, KVRows]:
-    def rows() -> KVRows:
-        plain = mx.random.normal((1, shape.kv_heads, n, shape.head_dim)).astype(dtype)
-        if shape.bits == 16:
-            return plain
-        quantized = mx.quantize(plain, group_size=shape.group_size, bits=shape.bits)
-        return AffineRows(*quantized, shape.group_size, shape.bits)
-
-    return rows(), rows()
-
-
-def _arrays(rows: KVRows) -> list[mx.array]:
-    return [rows.words, rows.scales, rows.biases] if isinstance(rows, AffineRows) else [rows]
 
 
 def kernel_text_digest() -> str:

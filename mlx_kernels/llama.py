@@ -23,9 +23,10 @@ from mlx_kernels.affine import BITS, group_size_for
 from mlx_kernels.attention import AttentionPath, plain_path
 from mlx_kernels.decode_attention import DTYPES, HEAD_DIMS
 from mlx_kernels.joined_projections import Projection, can_join, joined
-from mlx_kernels.kernel_choice import StepShape, choose
+from mlx_kernels.kernel_choice import choose
 from mlx_kernels.kernel_path import KernelPath
 from mlx_kernels.kv_cache import KVCache, QuantizedKVCache
+from mlx_kernels.step_inputs import StepShape
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ import mlx.core as mx
 
 from mlx_kernels.affine import KVRows, rows_between
 
-# Query rows of a tile, and scores of one: 4 Mi of them are 16 MB in float32.
+# Query rows of a tile, and scores of one: 1 Mi of them are 4 MB in float32.
 QUERY_TILE = 256
-SCORES_OF_A_TILE = 1 << 22
+SCORES_OF_A_TILE = 1 << 20
 LONGEST_KEY_TILE = 4096
 SHORTEST_KEY_TILE = 32
 

@@ -10,7 +10,8 @@ import pytest
 from emulated import Emulated
 
 from mlx_kernels import gpu
-from mlx_kernels.kernel_choice import KernelChoice, Point, StepShape, choose
+from mlx_kernels.kernel_choice import KernelChoice, Point, choose
+from mlx_kernels.step_inputs import StepShape
 
 SHAPE = StepShape(8, 1, 64, "float32", 16, 0)
 

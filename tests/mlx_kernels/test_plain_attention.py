@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import mlx.core as mx
 import pytest
-from float64_attention import largest_error
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlx_kernels.affine import AffineRows
+from mlx_kernels.float64_attention import largest_error
 from mlx_kernels.plain_attention import (
     LONGEST_KEY_TILE,
     QUERY_TILE,
