@@ -15,11 +15,12 @@ LARGEST_TEXT = 4 * 1024 * 1024
 
 def spot_to_write(place: dict, path: str, *, make_folders: bool = False) -> Spot:
     """Where a write goes. Raises ToolError for what a tool must not or cannot write."""
+    # Before any folder on the way is made, and again for where links lead.
+    _refuse_protected(f"/{path}", path)
     spot = resolve(place, path, make_folders=make_folders)
+    _refuse_protected(spot.path, path)
     if not spot.writable:
         raise ToolError(f"{path} may only be read.")
-    if is_protected(spot.path):
-        raise ToolError(f"{path} is never written by tools (git, editor and shell settings).")
     if spot.stat is None:
         return spot
     if stat.S_ISDIR(spot.stat.st_mode):
@@ -33,6 +34,11 @@ def spot_to_write(place: dict, path: str, *, make_folders: bool = False) -> Spot
     if seen is not None and seen != stamp(spot.stat):
         raise ToolError(f"{path} changed since it was read. Read it again, then change it.")
     return spot
+
+
+def _refuse_protected(where: str, path: str) -> None:
+    if is_protected(where):
+        raise ToolError(f"{path} is never written by tools (git, editor and shell settings).")
 
 
 def old_text(place: dict, path: str) -> str:

@@ -1,4 +1,4 @@
-"""A store in a folder of the test's own."""
+"""A store in a folder of the test's own; the sandbox and a workspace for turns with tools."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tried_sandbox import sandbox, sandbox_cache, workspace  # noqa: F401
 
 from minicpm5_mac.conversations.store import ConversationStore
 
