@@ -1,0 +1,157 @@
+"""`minicpm5-mac agent -p`: answer on stdout, all else on stderr, approvals on the terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tiny.prompts import prompt
+
+from minicpm5_mac import events
+
+FIX = prompt("fix_greeting").messages()[-1]["content"]
+READ = "What is in notes.txt?"
+
+
+def command(workspace: Path, model: Path, *arguments: str) -> list[str]:
+    return [
+        *(sys.executable, "-m", "minicpm5_mac", "agent", str(workspace), "--model", str(model)),
+        *("--temperature", "0", "--max-tokens", "200", *arguments),
+    ]
+
+
+def agent(workspace: Path, model: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(workspace, model, *arguments),
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def hello(workspace: Path, sandbox: None) -> Path:
+    path = workspace / "hello.txt"
+    path.write_text('print("Helo, world!")\n')
+    return path
+
+
+def test_without_a_terminal_what_would_ask_is_refused(hello, workspace, tiny_model):
+    done = agent(workspace, tiny_model, "-p", FIX, "--json")
+    heard = [events.decode(line) for line in done.stdout.splitlines()]
+    outcomes = {e.name: e.outcome for e in heard if isinstance(e, events.ToolFinished)}
+    assert outcomes["read_file"] == "ok"
+    assert outcomes["edit_file"] == "refused"
+    assert not any(isinstance(e, events.ApprovalWanted) for e in heard)
+    assert hello.read_text() == 'print("Helo, world!")\n'
+    assert done.returncode in (0, 4)
+    assert isinstance(heard[-1], events.ReplyEnd)
+
+
+def test_approved_edits_are_made_and_listed_and_the_answer_is_alone_on_stdout(
+    hello, workspace, tiny_model
+):
+    done = agent(workspace, tiny_model, "-p", FIX, "--approve", "edits")
+    assert hello.read_text() == 'print("Hello, world!")\n'
+    assert f"changed: {hello}" in done.stderr
+    assert "→ read_file" in done.stderr
+    assert "→" not in done.stdout
+    assert "Hello" in done.stdout or done.returncode == 4
+    assert "Traceback" not in done.stderr
+
+
+def test_the_conversation_is_kept_and_can_be_gone_on_with(hello, workspace, tiny_model):
+    agent(workspace, tiny_model, "-p", FIX, "--approve", "read", "--steps", "1")
+    again = agent(workspace, tiny_model, "-p", "Thanks", "--continue", "--json")
+    heard = [events.decode(line) for line in again.stdout.splitlines()]
+    users = [e for e in heard if isinstance(e, events.MessageSaved) and e.role == "user"]
+    assert users
+    assert users[0].parent is not None
+
+
+def test_a_limit_is_exit_code_4_with_a_clear_word(hello, workspace, tiny_model):
+    done = agent(workspace, tiny_model, "-p", FIX, "--steps", "1")
+    assert done.returncode == 4
+    assert "it took 1 replies without an answer" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "no terminal"),
+        (("-p", "x", "--workspace", "."), "given twice"),
+        (("-p", "x", "--steps", "0"), "at least 1"),
+        (("-p", "x", "--mode", "yolo"), "invalid choice"),
+        (("-p", "x", "--read", "/nonexistent"), "not a folder"),
+        (("-p", "x", "--read", "/"), "cannot be /"),
+        (("-p", "x", "--write", "/usr"), "belongs to the system"),
+        (("-p", "x", "--without-sandbox", "--approve", "all-in-sandbox"), "needs the sandbox"),
+    ],
+)
+def test_what_cannot_be_meant_is_exit_code_2(workspace, tiny_model, arguments, words):
+    done = agent(workspace, tiny_model, *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_home_folder_is_no_workspace(tiny_model):
+    done = agent(Path.home(), tiny_model, "-p", "x")
+    assert done.returncode == 2
+    assert "home folder" in done.stderr
+
+
+def test_own_tools_that_cannot_be_used_are_named(hello, workspace, tiny_model, tmp_path):
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "broken.py").write_text("SCHEMA = 1")
+    done = agent(workspace, tiny_model, "-p", "x", "--tools", str(folder))
+    assert done.returncode == 1
+    assert "broken.py cannot be used" in done.stderr
+
+
+@pytest.mark.parametrize(("answer", "text"), [("y", "Hello"), ("n", "Helo")])
+def test_on_a_terminal_the_diff_is_shown_and_the_answer_counts(
+    hello, workspace, tiny_model, answer, text
+):
+    seen = on_terminal(command(workspace, tiny_model, "-p", FIX), answer)
+    assert '-print("Helo, world!")' in seen
+    assert '+print("Hello, world!")' in seen
+    assert "[y] once" in seen
+    assert "allow every call of edit_file" in seen
+    assert hello.read_text() == f'print("{text}, world!")\n'
+
+
+def on_terminal(arguments: list[str], answer: str) -> str:
+    """Run with a terminal of its own; every question gets `answer`. Returns what it showed."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(arguments[0], arguments)
+    shown = b""
+    answered = 0
+    end = time.monotonic() + 120
+    try:
+        while time.monotonic() < end:
+            if not select.select([terminal], [], [], 0.5)[0]:
+                continue
+            try:
+                chunk = os.read(terminal, 65536)
+            except OSError:
+                break
+            if not chunk:
+                break
+            shown += chunk
+            asked = shown.count(b"[n] no: ") + shown.count(b"(or Enter): ")
+            if asked > answered:
+                answered = asked
+                last = max(shown.rfind(b"[n] no: "), shown.rfind(b"(or Enter): "))
+                word = answer if shown[last:].startswith(b"[n]") else "leave it"
+                os.write(terminal, word.encode() + b"\n")
+    finally:
+        os.close(terminal)
+        os.waitpid(pid, 0)
+    return shown.decode(errors="replace").replace("\r\n", "\n")
