@@ -27,6 +27,8 @@ Mode = Literal["ask", "accept-edits", "read-only"]
 MODES: tuple[Mode, ...] = ("ask", "accept-edits", "read-only")
 Scope = Literal["once", "session", "folder"]
 
+DENIED_BY_RULE = "Denied by the user's rule. Do it in another way, or answer."
+NOBODY_HERE = "Refused: nobody is here to allow it. Do without, or answer."
 READ_ONLY = "Refused: not allowed in read-only mode. Read and search only, or answer."
 _EXACT = {"run_command": "command", "python": "code"}
 
@@ -42,6 +44,19 @@ class Decision:
     allow: bool
     scope: Scope = "once"
     word: str = ""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the mode and the rules say of a call.
+
+    verdict: it runs unasked, the user is asked, or it does not run: `denied` by a rule of the
+    user's, `refused` by the mode. by: what let it run. words: for the model, why it does not.
+    """
+
+    verdict: Literal["run", "ask", "denied", "refused"]
+    by: Literal["mode", "rule"] = "mode"
+    words: str = ""
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -98,22 +113,22 @@ class Approvals:
         with self._lock:
             return (*self._session, *self._file.rules)
 
-    def judge(self, call: ToolCall, kind: ToolKind) -> Literal["mode", "rule"] | str | None:
-        """`mode` or `rule` where it runs unasked, other words why not; None: ask the user."""
+    def judge(self, call: ToolCall, kind: ToolKind) -> Judgement:
+        """Whether a call runs."""
         covering = [rule for rule in self.rules if rule.covers(call)]
         if any(not rule.allow for rule in covering):
-            return "Denied by the user's rule. Do it in another way, or answer."
+            return Judgement("denied", words=DENIED_BY_RULE)
         if kind == "read":
-            return "mode"
+            return Judgement("run")
         if self._mode == "read-only":
-            return READ_ONLY
+            return Judgement("refused", words=READ_ONLY)
         if covering:
-            return "rule"
-        if kind == "write" and (self._mode == "accept-edits" or self._commands):
-            return "mode"
+            return Judgement("run", "rule")
+        if self._commands or (kind == "write" and self._mode == "accept-edits"):
+            return Judgement("run")
         if self._commands is None:
-            return None
-        return "mode" if self._commands else "Refused: nobody is here to allow it. Answer instead."
+            return Judgement("ask")
+        return Judgement("refused", words=NOBODY_HERE)
 
     def remember(self, call: ToolCall, decision: Decision) -> None:
         """Save the rule of a decision that is to last. Raises Failure if it cannot be kept."""

@@ -65,6 +65,7 @@ class Calls:
         self._desk = desk
         self._cancelled = cancelled
         self._running: RunningCall | None = None
+        self._undo_begun = False
         self._earlier: dict[bytes, tuple[int, CallResult]] = {}
 
     def cancel(self) -> None:
@@ -76,9 +77,7 @@ class Calls:
     def close(self) -> UndoTurn | None:
         """The turn is over: what it changed on disk, None for nothing."""
         self.cancel()
-        if "undo" not in self._toolbox.__dict__:
-            return None
-        return self._toolbox.undo.finish()
+        return self._toolbox.undo.finish() if self._undo_begun else None
 
     def handle(
         self, made: CallParsed | CallRejected, parent: int | None, skip: str = ""
@@ -126,20 +125,20 @@ class Calls:
         shown = self._shown(tool, call)
         if isinstance(shown, CallResult):
             return shown
-        allowed = toolbox.approvals.judge(call, tool.kind)
-        if allowed is None:
+        judgement = toolbox.approvals.judge(call, tool.kind)
+        if judgement.verdict in ("denied", "refused"):
+            return CallResult(judgement.verdict, judgement.words)
+        allowed_by = judgement.by
+        if judgement.verdict == "ask":
             decision = yield from self._ask(number, tool, call, shown)
             if decision is None:
                 return CallResult("cancelled", "Not run: the user stopped.")
             if not decision.allow:
                 return denied(visible(decision.word))
-            allowed = "user"
-        elif allowed not in ("mode", "rule"):
-            return CallResult("denied" if "user" in allowed else "refused", allowed)
+            allowed_by = "user"
         if tool.kind != "read":
             yield from self._begin_undo()
-        by = "mode" if allowed == "mode" else "rule" if allowed == "rule" else "user"
-        yield ToolStarted(number, call, tool.kind, shown.title, shown.text, by)
+        yield ToolStarted(number, call, tool.kind, shown.title, shown.text, allowed_by)
         return (yield from self._run(number, tool, call, shown.stamp))
 
     def _shown(self, tool: Tool, call: ToolCall) -> Shown | CallResult:
@@ -174,6 +173,7 @@ class Calls:
     def _begin_undo(self) -> Iterator[Event]:
         try:
             self._toolbox.undo.begin(self._conversation)
+            self._undo_begun = True
         except OSError as error:
             text = f"Changes of this turn cannot be taken back: {error.strerror or error}."
             yield Notice("no_undo", text, once=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -86,7 +87,7 @@ class RunningCall:
                 yield text
             if done:
                 return
-            threading.Event().wait(LIVE_SECONDS)
+            time.sleep(LIVE_SECONDS)
 
     def _begin(
         self, tool: Tool, call: ToolCall, place: dict[str, Any], wrapper: Wrapper | None

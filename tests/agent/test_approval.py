@@ -19,9 +19,10 @@ KINDS = {"read_file": "read", "edit_file": "write", "run_command": "command", "a
 
 def judged(approvals: Approvals, call: ToolCall) -> str:
     found = approvals.judge(call, KINDS[call.name])
-    if found is None:
-        return "ask"
-    return found if found in ("mode", "rule") else "no"
+    if found.verdict in ("denied", "refused"):
+        assert found.words
+        return "no"
+    return found.by if found.verdict == "run" else "ask"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -184,6 +185,22 @@ def test_an_edit_is_shown_as_a_diff_and_done_when_allowed(start, workspace):
     (changed,) = of(FilesChanged, heard)
     assert [change.path for change in changed.changes] == [str(workspace / "a.txt")]
     session.toolbox.undo.take_back(changed.turn)
+    assert (workspace / "a.txt").read_text() == "one\n"
+
+
+def test_a_folder_that_a_command_emptied_comes_back_whole(start, workspace):
+    (workspace / ".git").mkdir()
+    (workspace / ".git/config").write_text("[core]")
+    (workspace / "sub/deep").mkdir(parents=True)
+    (workspace / "sub/deep/x.bin").write_bytes(bytes(range(256)))
+    run = call("run_command", command="rm -rf ./* ./.??*; ls -A | grep -v '^\\.'")
+    session = start(reply(run), DONE)
+    heard = hear(session, session.send("go"), Decision(True))
+    assert sorted(os.listdir(workspace)) == [".git"]
+    assert (workspace / ".git/config").read_text() == "[core]"
+    (changed,) = of(FilesChanged, heard)
+    assert session.toolbox.undo.take_back(changed.turn).left == ()
+    assert (workspace / "sub/deep/x.bin").read_bytes() == bytes(range(256))
     assert (workspace / "a.txt").read_text() == "one\n"
 
 

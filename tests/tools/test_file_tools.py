@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from dataclasses import replace
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from minicpm5_mac.tools import write_file
+from minicpm5_mac.tools.place import ToolError
 from minicpm5_mac.tools.text_page import LINE_BYTES, PAGE_BYTES
 
 
@@ -214,7 +217,9 @@ def test_a_folder_is_not_overwritten(call, workspace):
     assert "is a folder" in call("write_file", path="folder", content="x").text
 
 
-def test_swapping_links_under_a_writer_never_leads_outside(call, workspace, outside):
+@pytest.mark.parametrize("confined", [True, False])
+def test_swapping_links_under_a_writer_never_leads_outside(call, workspace, outside, confined):
+    """In the sandbox a few times; thousands of times with the path's walk as the only defence."""
     target = workspace / "dir"
     (workspace / "inside").mkdir()
     target.symlink_to("inside")
@@ -230,14 +235,22 @@ def test_swapping_links_under_a_writer_never_leads_outside(call, workspace, outs
 
     swapper = threading.Thread(target=swap)
     swapper.start()
+    written = 0
     try:
-        for number in range(8):
-            call("write_file", path="dir/secret.txt", content=f"evil {number}")
+        for number in range(5 if confined else 3000):
+            if confined:
+                written += call("write_file", path="dir/secret.txt", content="evil").outcome == "ok"
+                continue
+            with contextlib.suppress(ToolError):
+                place = {"roots": [[str(workspace), True]]}
+                write_file.run("dir/secret.txt", f"evil {number}", place=place)
+                written += 1
     finally:
         stop.set()
         swapper.join()
     assert outside.read_text() == "top secret"
     assert os.listdir(outside.parent) == ["secret.txt"]
+    assert confined or written, "the writer never got through: nothing was tried"
 
 
 # Editing ----------------------------------------------------------------------------------------
