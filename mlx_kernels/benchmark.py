@@ -93,6 +93,8 @@ def _step_time(
                 k.group_size,
                 k.bits,
             )
+        assert isinstance(k, mx.array)
+        assert isinstance(v, mx.array)
         return mx.fast.scaled_dot_product_attention(q, k, v, scale=shape.scale, mask=mask)
 
     ways: tuple[Callable[..., mx.array], ...] = (kernel, other)

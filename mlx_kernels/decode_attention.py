@@ -169,9 +169,10 @@ def decode_attention(
     """softmax(scale * Q K^T) V for 1 to 8 tokens that are causal among themselves.
 
     queries [B, H, R, D], any strides; keys and values [B, H_kv, N, D] with N >= R, plain of the
-    queries' dtype or affine-quantized, as views of longer buffers if need be. D 64 or 128, dtypes
-    float32, float16, bfloat16. parts: of the sequence, from parts_for. Returns [B, H, R, D] of the
-    queries' dtype; all sums and softmax are in float32.
+    queries' dtype or affine-quantized, as views of longer buffers if need be (any strides, but a
+    row's values one after the other). D 64 or 128, dtypes float32, float16, bfloat16. parts: of the
+    sequence, from parts_for. Returns [B, H, R, D] of the queries' dtype; all sums and softmax are
+    in float32.
     """
     plan = attend_plan(queries, keys, values, scale=scale, parts=parts)
     output, statistics = launch(plan.kernel, **plan.call)

@@ -198,7 +198,7 @@ def _counted(
     if sample is None:
         error = largest_error(out, queries, keys, values, scale=scale, causal=causal)
     else:
-        sampled = f"counted from {sample} threadgroups of a launch"
+        sampled = f"counted from {sample} threadgroups of a launch as if all did as much"
         note = f"{note}; {sampled}" if note else sampled
     return StepTraffic(
         name,

@@ -80,20 +80,31 @@ def test_a_measurement_is_made_once_and_kept(tmp_path, bits):
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.usefixtures("compiler_here")
 def test_a_kernel_that_is_wrong_is_off_however_fast(tmp_path, caplog):
-    def wrong(kernel, *, output_shapes, output_dtypes, **_):
-        return [mx.zeros(s, d) for s, d in zip(output_shapes, output_dtypes, strict=True)]
+    emulated = Emulated()
 
-    def not_a_number(kernel, *, output_shapes, output_dtypes, **_):
-        return [mx.full(s, mx.nan, d) for s, d in zip(output_shapes, output_dtypes, strict=True)]
+    def with_outputs_of(name, value):
+        def launch(kernel, **call):
+            outputs = emulated(kernel, **call)
+            return [mx.full_like(o, value) for o in outputs] if kernel.name == name else outputs
 
-    for launch in (wrong, not_a_number):
+        return launch
+
+    told = "kernel off for 1 rows over 40 keys"
+    for name, value, message in (
+        ("attend_plain", 0.0, told),
+        ("attend_plain", mx.nan, told),
+        ("write_plain", 0.0, "the rows that they write differ"),
+        ("write_plain", mx.nan, "the rows that they write differ"),
+    ):
+        launch = with_outputs_of(name, value)
         with caplog.at_level(logging.WARNING):
             choice = choose(
                 SHAPE, chip="x", cores=4, folder=None, launch=launch, rows=(1,), contexts=(40,)
             )
         assert not choice.takes(1, 40)
-        assert "kernel off for 1 rows over 40 keys" in caplog.text
+        assert message in caplog.text
         caplog.clear()
     assert not list(tmp_path.iterdir())
 
