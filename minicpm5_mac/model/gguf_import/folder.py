@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import mlx.core as mx
@@ -17,9 +19,12 @@ from minicpm5_mac.model.gguf_import.weights import ModelWeights, model_weights
 SHARD_BYTES = 2 * 1024**3
 
 
-def write_model_folder(source: Path, folder: Path) -> None:
+def write_model_folder(
+    source: Path, folder: Path, sampling: Mapping[str, Any] = MappingProxyType({})
+) -> None:
     """Write the model of a GGUF file into an existing empty folder.
 
+    sampling: defaults for generation_config.json where the file itself advises none.
     Everything is checked before anything is written. Raises ModelFailure (foreign, incomplete,
     corrupt, not_found) and OSError for a full disk.
     """
@@ -35,7 +40,8 @@ def write_model_folder(source: Path, folder: Path) -> None:
         config["quantization"] = config["quantization_config"] = weights.quantization
     _write_weights(weights, folder)
     _write_json(folder / "config.json", config)
-    _write_json(folder / "generation_config.json", generation_configuration(file))
+    advised = {**sampling, **generation_configuration(file)}
+    _write_json(folder / "generation_config.json", advised)
     tokens.tokenizer.save(str(folder / "tokenizer.json"))
     _write_json(folder / "tokenizer_config.json", tokens.configuration)
     if tokens.template is not None:
