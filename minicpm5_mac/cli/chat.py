@@ -42,6 +42,16 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     one.add_argument(
         "--show-reasoning", action="store_true", help="the reasoning, on standard error"
     )
+    add_conversation_arguments(parser)
+    parser.add_argument(
+        "--linear",
+        action="store_true",
+        help="plain lines without boxes or redraw, for screen readers",
+    )
+
+
+def add_conversation_arguments(parser: argparse.ArgumentParser) -> None:
+    """--continue, --resume."""
     stored = parser.add_argument_group("stored conversations")
     which = stored.add_mutually_exclusive_group()
     which.add_argument(
@@ -53,11 +63,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     which.add_argument(
         "--resume", "-r", metavar="ID", help="go on with this one (see `conversations list`)"
-    )
-    parser.add_argument(
-        "--linear",
-        action="store_true",
-        help="plain lines without boxes or redraw, for screen readers",
     )
 
 

@@ -19,6 +19,7 @@ from minicpm5_mac.failure import Failure
 
 COMMANDS = (
     "chat",
+    "web",
     "agent",
     "models",
     "parse",

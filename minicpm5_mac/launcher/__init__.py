@@ -1,0 +1,1 @@
+"""What MiniCPM5.app opens: the window, or the user's terminal; one at a time."""
