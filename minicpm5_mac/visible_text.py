@@ -39,6 +39,31 @@ def visible(text: str) -> str:
     return text.replace("\r\n", "\n").translate(_TABLE)
 
 
+def unhidden(text: str) -> str:
+    """`visible`, for a text that somebody is asked to approve: nothing in it is without a shape.
+
+    Characters that are drawn as nothing (zero-width spaces and joiners, soft hyphen, tags,
+    variation selectors, fillers) and blanks that are no space are named by their code point.
+    Emoji that are built with joiners lose their shape by it; a command has no use for them.
+    """
+    text = visible(text)
+    if text.isascii():
+        return text
+    return "".join(f"\u27e8U+{ord(c):04X}\u27e9" if _has_no_shape(c) else c for c in text)
+
+
+# Hangul fillers, Khmer inherent vowels, the Braille blank: letters and symbols drawn as nothing.
+_BLANK_LETTERS = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u034f")
+
+
+def _has_no_shape(character: str) -> bool:
+    code = ord(character)
+    if character in _BLANK_LETTERS or 0xFE00 <= code <= 0xFE0F or 0xE0000 <= code <= 0xE0FFF:
+        return True
+    category = unicodedata.category(character)
+    return category in ("Cf", "Cn", "Co") or (category == "Zs" and character != " ")
+
+
 def joins_previous(character: str) -> bool:
     """Whether it is drawn in the cell of the one before: a combining mark, joiner or selector."""
     return (
