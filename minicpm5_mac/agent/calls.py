@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -32,9 +33,10 @@ from minicpm5_mac.events import (
 from minicpm5_mac.failure import Failure
 from minicpm5_mac.messages import ToolCall
 from minicpm5_mac.reply.tool_schema import declared_tools
+from minicpm5_mac.sandbox.policy import Limits
 from minicpm5_mac.sandbox.worker_call import WorkerCall, run_worker
 from minicpm5_mac.tools.argument_limits import refusal
-from minicpm5_mac.tools.text_page import PAGE_LINES, read_page
+from minicpm5_mac.tools.text_page import PAGE_BYTES, PAGE_LINES, read_page
 from minicpm5_mac.tools.tool import Tool
 from minicpm5_mac.visible_text import visible
 
@@ -47,6 +49,7 @@ class Calls:
     """Handles the calls of one turn. `cancel` may be called from any thread.
 
     repeated: the call handled last came for the third time. waited: seconds that the user took.
+    room: bytes that a result may have where the context has little left; None is no such bound.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Calls:
     ) -> None:
         self.repeated = False
         self.waited = 0.0
+        self.room: int | None = None
         self._toolbox = toolbox
         self._store = store
         self._conversation = conversation
@@ -183,11 +187,15 @@ class Calls:
     ) -> Generator[Event, None, CallResult]:
         toolbox = self._toolbox
         place: dict[str, Any] = toolbox.place()
+        policy = toolbox.policy
+        if self.room is not None:
+            policy = replace(policy, limits=_within(policy.limits, self.room))
+            place["page_bytes"] = min(PAGE_BYTES, self.room)
         if stamp is not None:
             place["expect"] = stamp
         output_name = f"output-{number}"
         running = RunningCall(
-            tool, call, toolbox.policy, place=place, output_name=output_name,
+            tool, call, policy, place=place, output_name=output_name,
             wrapper=toolbox.wrapper,
         )  # fmt: skip
         self._running = running
@@ -223,3 +231,12 @@ class Calls:
         except OSError:
             return CallResult("error", "Error: this output is no longer kept. Run the call again.")
         return CallResult("ok", visible(text))
+
+
+def _within(limits: Limits, room: int) -> Limits:
+    """Less of a long output is kept, with the same share for its beginning and end."""
+    whole = limits.output_head_bytes + limits.output_tail_bytes
+    if room >= whole:
+        return limits
+    head = room * limits.output_head_bytes // whole
+    return replace(limits, output_head_bytes=head, output_tail_bytes=room - head)

@@ -34,7 +34,12 @@ from minicpm5_mac.events import (
     StepEnded,
     StepStarted,
     TurnCause,
+    Usage,
 )
+
+BYTES_PER_TOKEN = 3
+"""Of program text and its output, on the low side: English has 3 to 4 a token."""
+LEAST_RESULT_BYTES = 1024
 
 _LIMIT_WORDS: dict[TurnCause, str] = {
     "steps": "The turn was ended: it took {0.steps} replies without an answer.",
@@ -131,7 +136,8 @@ class Turn:
         nudged = False
         for number in itertools.count(1):
             yield StepStarted(number, toolbox.limits.steps)
-            said = yield from self._reply(path, shorten=shorten, continued=continued)
+            # In the middle of a turn nobody can be asked whether old turns may be left out.
+            said = yield from self._reply(path, shorten=shorten or number > 1, continued=continued)
             continued = None
             end = said.end
             self._tokens += end.usage.generated_tokens
@@ -150,6 +156,7 @@ class Turn:
                     yield from self._leave(said, limit)
                     return self._ended_by(limit, end)
                 yield StepEnded(number, end.usage)
+                self._calls.room = _room(end.usage, len(calls))
                 repeated = yield from self._run(self._calls, calls)
                 if self._cancelled.is_set():
                     return ReplyEnd("cancelled", "cancelled", end.usage)
@@ -274,3 +281,14 @@ class Turn:
         assert self._toolbox is not None
         words = _LIMIT_WORDS[limit].format(self._toolbox.limits)
         return msgspec.structs.replace(end, finish="truncated", cause=limit, detail=words)
+
+
+def _room(usage: Usage, calls: int) -> int | None:
+    """Bytes that one of so many results may have; None where the context is not known.
+
+    Half of what is left, so that there is room for the next replies.
+    """
+    if not usage.context_limit:
+        return None
+    left = max(0, usage.context_limit - usage.context_used)
+    return max(LEAST_RESULT_BYTES, left // 2 * BYTES_PER_TOKEN // calls)

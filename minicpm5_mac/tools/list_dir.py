@@ -7,6 +7,7 @@ import stat
 
 from minicpm5_mac.tools.place import ToolError, missing, resolve, said, shown_name
 from minicpm5_mac.tools.schema import function_schema
+from minicpm5_mac.tools.text_page import PAGE_BYTES
 
 PAGE_ENTRIES = 200
 
@@ -34,7 +35,7 @@ def run(path: str = ".", start: int = 1, *, place: dict) -> dict:
             names = [name for name in names if not _is_placeholder(folder, name, place)]
     except OSError as error:
         raise ToolError(said(error, path)) from error
-    page = names[start - 1 : start - 1 + PAGE_ENTRIES]
+    page = _page(names[start - 1 : start - 1 + PAGE_ENTRIES], place.get("page_bytes", PAGE_BYTES))
     if not names:
         return {"text": "[empty folder]"}
     if not page:
@@ -45,6 +46,16 @@ def run(path: str = ".", start: int = 1, *, place: dict) -> dict:
         more = f"; the next page: start={end + 1}" if end < len(names) else "; the end"
         text += f"\n[entries {start:,}-{end:,} of {len(names):,}{more}]"
     return {"text": text}
+
+
+def _page(names: list[str], most_bytes: int) -> list[str]:
+    """The first names, at least one, as far as they fit."""
+    size = 0
+    for count, name in enumerate(names):
+        size += len(name.encode(errors="replace")) + 2
+        if count and size > most_bytes:
+            return names[:count]
+    return names
 
 
 def _is_placeholder(folder: int, name: str, place: dict) -> bool:

@@ -6,7 +6,7 @@ import os
 
 from minicpm5_mac.tools.place import open_file, stamp
 from minicpm5_mac.tools.schema import function_schema
-from minicpm5_mac.tools.text_page import PAGE_LINES, read_page
+from minicpm5_mac.tools.text_page import PAGE_BYTES, PAGE_LINES, read_page
 
 SCHEMA = function_schema(
     "read_file",
@@ -22,5 +22,5 @@ def run(path: str, start: int = 1, lines: int = PAGE_LINES, *, place: dict) -> d
     """{"text": the page, "path": where it lies, "stamp": tells later whether it changed}."""
     spot, descriptor = open_file(place, path)
     with os.fdopen(descriptor, "rb") as file:
-        text = read_page(file, start, lines)
+        text = read_page(file, start, lines, place.get("page_bytes", PAGE_BYTES))
         return {"text": text, "path": spot.path, "stamp": stamp(os.fstat(descriptor))}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from minicpm5_mac.tools.path_patterns import Ignored, glob_matches
 from minicpm5_mac.tools.place import ToolError, missing, resolve, said, shown_name
 from minicpm5_mac.tools.schema import function_schema
-from minicpm5_mac.tools.text_page import SAMPLE_BYTES, is_binary
+from minicpm5_mac.tools.text_page import PAGE_BYTES, SAMPLE_BYTES, is_binary
 
 PAGE_MATCHES = 100
 LINE_CHARACTERS = 200
@@ -42,7 +42,9 @@ def run(pattern: str, path: str = ".", glob: str = "", start: int = 1, *, place:
         raise missing(spot, path)
     top = _shown_top(place, spot.path)
     found: list[str] = []
-    total = left_out = 0
+    total = left_out = size = 0
+    room = place.get("page_bytes", PAGE_BYTES)
+    full = False
     try:
         for shown, descriptor in _files(spot, top, glob):
             with os.fdopen(descriptor, "rb") as file:
@@ -58,8 +60,13 @@ def run(pattern: str, path: str = ".", glob: str = "", start: int = 1, *, place:
                     if match is None:
                         continue
                     total += 1
-                    if start <= total < start + PAGE_MATCHES:
-                        found.append(f"{shown}:{number}: {_around(text, match)}")
+                    if total < start or full:
+                        continue
+                    line_found = f"{shown}:{number}: {_around(text, match)}"
+                    size += len(line_found.encode(errors="replace"))
+                    full = bool(found) and (size > room or len(found) == PAGE_MATCHES)
+                    if not full:
+                        found.append(line_found)
     except OSError as error:
         raise ToolError(said(error, path)) from error
     return {"text": _text(found, total, start, left_out)}

@@ -19,10 +19,13 @@ def is_binary(sample: bytes) -> bool:
     return text.count("\ufffd") > MOST_UNDECODABLE * max(1, len(text))
 
 
-def read_page(file: BinaryIO, start: int = 1, lines: int = PAGE_LINES) -> str:
+def read_page(
+    file: BinaryIO, start: int = 1, lines: int = PAGE_LINES, most_bytes: int = PAGE_BYTES
+) -> str:
     """Lines `start` (from 1) and following as text; a note in brackets where there are more.
 
-    A line beyond LINE_BYTES is cut, with a note. CR LF is shown as a line feed.
+    A page has at least one line. One beyond LINE_BYTES is cut, with a note. CR LF is shown as
+    a line feed.
     """
     sample = file.read(SAMPLE_BYTES)
     if is_binary(sample):
@@ -38,7 +41,7 @@ def read_page(file: BinaryIO, start: int = 1, lines: int = PAGE_LINES) -> str:
             continue
         text = _line(line, number)
         size += len(text.encode())
-        if len(shown) == lines or (shown and size > PAGE_BYTES):
+        if len(shown) == lines or (shown and size > most_bytes):
             full = True
             continue
         shown.append(text)

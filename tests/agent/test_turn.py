@@ -16,6 +16,7 @@ from minicpm5_mac.agent.approval import Decision
 from minicpm5_mac.agent.session import Session
 from minicpm5_mac.agent.settings import SessionSettings
 from minicpm5_mac.agent.toolbox import Toolbox, TurnLimits
+from minicpm5_mac.agent.turn import LEAST_RESULT_BYTES
 from minicpm5_mac.conversations.store import ConversationStore
 from minicpm5_mac.events import (
     Answer,
@@ -379,6 +380,25 @@ def test_a_call_inside_of_thinking_alone_is_not_run(start):
     heard = hear(session, session.send("again"))
     assert [n.code for n in of(Notice, heard)] == ["nudged"]
     assert not of(ToolFinished, heard)
+
+
+def test_where_the_context_has_little_left_results_are_shorter_and_still_paged(start, workspace):
+    (workspace / "long.txt").write_text("".join(f"line {n}\n" for n in range(1, 3001)))
+    usage = Usage(generated_tokens=5, context_used=2048, context_limit=4096)
+    made = [
+        call("read_file", path="long.txt"),
+        call("run_command", command="seq 1 3000"),
+        call("search", pattern="line"),
+        call("list_dir"),
+    ]
+    script = [*made, ReplyEnd("complete", "stop", usage)]
+    session = start(script, DONE, commands=True)
+    texts = [text for _, text in results(hear(session, session.send("go")))]
+    most = 1024 * 3 // len(made) + LEAST_RESULT_BYTES
+    assert all(len(text) < most for text in texts)
+    assert "of 3,000; the next page: start=" in texts[0]
+    assert "read_file with path output-2" in texts[1]
+    assert "[matches 1-" in texts[2]
 
 
 # The user stops ---------------------------------------------------------------------------------
