@@ -9,6 +9,7 @@ import msgspec
 
 from minicpm5_mac.agent.session import Session
 from minicpm5_mac.agent.settings import SessionSettings, decode_settings
+from minicpm5_mac.agent.toolbox import Toolbox
 from minicpm5_mac.app.options import AppOptions
 from minicpm5_mac.conversations.records import StoredMessage
 from minicpm5_mac.conversations.store import ConversationStore
@@ -33,6 +34,7 @@ class LiveChat:
 
     def __init__(self, options: AppOptions) -> None:
         self.settings = options.settings
+        self.toolbox = options.toolbox
         self._options = options
         self._engine = options.make_engine(options.settings.model)
         self._store: ConversationStore | None = None
@@ -80,7 +82,7 @@ class LiveChat:
                 settings = msgspec.structs.replace(found, **changes)
         else:
             settings = msgspec.structs.replace(self._options.settings, model=settings.model)
-        self._session = Session(self._engine, self.store, conversation, settings)
+        self._session = Session(self._engine, self.store, conversation, settings, self.toolbox)
         self.settings = settings
         self._draft_of = conversation
         return Opened(title, self._session.messages(), self.store.draft(conversation))
@@ -90,6 +92,21 @@ class LiveChat:
         self.settings = settings
         if self._session is not None:
             self._session.change(settings)
+
+    def use_tools(self, toolbox: Toolbox | None) -> None:
+        """Tools, others, or none, from the next message on, also in other conversations."""
+        self.toolbox = toolbox
+        if self._session is not None:
+            self._session.use_tools(toolbox)
+
+    def prepare_tools(self) -> None:
+        """Try the sandbox, which takes seconds where it was not tried before. Raises Failure.
+
+        What it finds out is told by the toolbox from then on, all the time.
+        """
+        if self.toolbox is not None:
+            for _ in self.toolbox.prepare():
+                pass
 
     def start(self) -> Iterator[Event]:
         """Start the model; blocks between events."""
@@ -105,7 +122,9 @@ class LiveChat:
         self._engine = self._options.make_engine(self.settings.model)
         if self._session is not None:
             conversation = self._session.conversation
-            self._session = Session(self._engine, self.store, conversation, self.settings)
+            self._session = Session(
+                self._engine, self.store, conversation, self.settings, self.toolbox
+            )
         yield from self._engine.start()
 
     def stopped(self) -> EngineStopped | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from minicpm5_mac.agent.settings import SessionSettings
+from minicpm5_mac.agent.toolbox import Toolbox
 from minicpm5_mac.engine.interface import Engine
 
 
@@ -22,6 +23,7 @@ class AppOptions:
     bell: ring the terminal's bell at the end of a reply.
     copy_on_select: text selected with the mouse goes to the clipboard at once.
     linear: plain lines for screen readers instead of a full-screen app.
+    toolbox: the tools that conversations begin with; None is plain chat.
     """
 
     settings: SessionSettings
@@ -33,3 +35,4 @@ class AppOptions:
     bell: bool = False
     copy_on_select: bool = False
     linear: bool = False
+    toolbox: Toolbox | None = None

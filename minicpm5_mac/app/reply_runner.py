@@ -9,7 +9,7 @@ from textual.message_pump import MessagePump
 
 from minicpm5_mac.app.event_pump import EventPump
 from minicpm5_mac.app.reply_state import ReplyState
-from minicpm5_mac.events import ContextFull, Event, MessageSaved, ReplyEnd, Usage
+from minicpm5_mac.events import ContextFull, EngineStopped, Event, MessageSaved, ReplyEnd, Usage
 
 
 @dataclass
@@ -56,7 +56,8 @@ class ReplyRunner:
 
     def _deliver(self, batch: list[Event]) -> None:
         # The end is told by `ended`, after the last batch: until then a reply runs.
-        self.state = self.state.after(event for event in batch if not isinstance(event, ReplyEnd))
+        ends = (ReplyEnd, EngineStopped)
+        self.state = self.state.after(event for event in batch if not isinstance(event, ends))
         for event in batch:
             match event:
                 case MessageSaved(role="user"):

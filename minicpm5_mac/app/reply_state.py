@@ -20,6 +20,8 @@ class Phase(Enum):
     READING = "reading"
     THINKING = "thinking"
     ANSWERING = "answering"
+    ASKING = "asking"
+    RUNNING = "running"
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class ReplyState:
     """A reply's phase and counts. thinking_budget: None is no limit.
 
     read, to_read: prompt tokens in this prefill; usage: the latest, kept after the end.
+    tool: the name of the one that runs or waits for the user's word.
     """
 
     phase: Phase = Phase.IDLE
@@ -34,6 +37,7 @@ class ReplyState:
     read: int = 0
     to_read: int = 0
     slow_seconds: float = 0.0
+    tool: str = ""
 
     @property
     def running(self) -> bool:
@@ -64,7 +68,13 @@ class ReplyState:
                 return replace(self, phase=Phase.THINKING, slow_seconds=0.0)
             case events.ThinkingClosed() | events.Answer() | events.CallStarted():
                 return replace(self, phase=Phase.ANSWERING, slow_seconds=0.0)
-            case events.Progress(usage=usage):
+            case events.ApprovalWanted(call=call):
+                return replace(self, phase=Phase.ASKING, tool=call.name, slow_seconds=0.0)
+            case events.ToolStarted(call=call):
+                return replace(self, phase=Phase.RUNNING, tool=call.name, slow_seconds=0.0)
+            case events.ToolFinished() | events.StepStarted():
+                return replace(self, phase=Phase.STARTING, tool="")
+            case events.Progress(usage=usage) | events.StepEnded(usage=usage):
                 return replace(self, usage=usage, slow_seconds=0.0)
             case events.EngineSlow(seconds=seconds):
                 return replace(self, slow_seconds=seconds)

@@ -31,6 +31,7 @@ class StatusView:
 
     model: its name; model_stage: what it is doing before it is ready, empty afterwards;
     model_fault: "stopped" or "not loaded", empty while all is well.
+    tools: what they may do unasked; empty in plain chat.
     can_think: the model knows how to; thinking: tokens allowed in a turn, 0 off, None no limit.
     """
 
@@ -40,6 +41,7 @@ class StatusView:
     can_think: bool = True
     thinking: int | None = None
     context_limit: int = 0
+    tools: str = ""
     reply: ReplyState = NO_REPLY
 
 
@@ -65,7 +67,16 @@ def phase(view: StatusView) -> Segment | None:
             return Segment(f"reading {reply.read:,} of {reply.to_read:,}", "accent")
         case Phase.ANSWERING:
             return Segment("answering", "accent")
+        case Phase.ASKING:
+            return Segment("waits for your word", "warning")
+        case Phase.RUNNING:
+            return Segment(f"running {reply.tool}", "accent")
     return None
+
+
+def tools(view: StatusView) -> Segment | None:
+    """The mode that approvals go by: whatever else has no room, this has."""
+    return Segment(view.tools, "accent") if view.tools else None
 
 
 def thinking(view: StatusView) -> Segment | None:
@@ -112,7 +123,7 @@ def first_token(view: StatusView) -> Segment | None:
     return Segment(f"first token {seconds:.2f} s", rank=4)
 
 
-SEGMENTS: tuple[SegmentMaker, ...] = (model, phase, thinking, context, rate, first_token)
+SEGMENTS: tuple[SegmentMaker, ...] = (tools, model, phase, thinking, context, rate, first_token)
 """In the order they stand. A front end with more to say passes a longer tuple."""
 
 SEPARATOR = " · "

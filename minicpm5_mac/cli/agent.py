@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from minicpm5_mac.cli.chat import given_prompts
+from minicpm5_mac.cli.chat import app_options, given_prompts
 from minicpm5_mac.cli.model_arguments import (
     add_model_arguments,
     add_sampling_arguments,
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Gives the model tools in a folder: it reads, searches, edits and runs commands there, inside a
-sandbox without network. Reading goes by itself; edits and commands are asked for on the terminal,
+sandbox without network. Without a task, the terminal app; with -p, or text on standard input, one
+task. Reading goes by itself; edits and commands are asked for on the terminal,
 with the whole diff or command. The answer is on standard output, everything else on standard
 error. Text on standard input is appended to the task."""
 
@@ -63,6 +65,11 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "--continue", "-c", dest="latest", action="store_true", help="go on with the latest"
     )
     which.add_argument("--resume", "-r", metavar="ID", help="go on with this conversation")
+    parser.add_argument(
+        "--linear",
+        action="store_true",
+        help="plain lines without boxes or redraw, for screen readers",
+    )
     tools = parser.add_argument_group("tools")
     tools.add_argument("--workspace", type=Path, metavar="DIR", help="the same as DIR")
     tools.add_argument(
@@ -94,36 +101,48 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the tasks, with approvals on the terminal where there is one."""
+    """The app; or the tasks, with approvals on the terminal where there is one."""
     from minicpm5_mac.configuration.reading import load_configuration
 
     configuration = load_configuration()
     prompts = given_prompts(arguments)
-    if prompts is None:
-        raise Failure("The agent needs a task.", 'Give one with -p "…".', 2)
-    toolbox = make_toolbox(arguments)
+    if prompts is None and (arguments.json or arguments.show_reasoning or arguments.approve):
+        raise Failure(
+            "--json, --show-reasoning and --approve need a task.", 'Give one with -p "…".', 2
+        )
 
     def make_engine(model: str) -> Engine:
         from minicpm5_mac.engine.process import EngineProcess
 
         return EngineProcess(engine_options(model, arguments, configuration))
 
+    settings = session_settings(arguments, configuration)
+    if prompts is None:
+        from minicpm5_mac.app.run import run_app
+
+        options = app_options(arguments, configuration, settings, make_engine)
+        toolbox = make_toolbox(arguments, in_app=True)
+        return run_app(dataclasses.replace(options, toolbox=toolbox))
+
     from minicpm5_mac.cli.one_shot import OneShot
 
     return OneShot(
-        settings=session_settings(arguments, configuration),
+        settings=settings,
         make_engine=make_engine,
         given=given_settings(arguments),
         json=arguments.json,
         show_reasoning=arguments.show_reasoning,
         latest=arguments.latest,
         resume=arguments.resume,
-        toolbox=toolbox,
+        toolbox=make_toolbox(arguments),
     ).run(prompts)
 
 
-def make_toolbox(arguments: argparse.Namespace) -> Toolbox:
-    """The tools that the flags ask for. Raises Failure for what cannot be granted."""
+def make_toolbox(arguments: argparse.Namespace, *, in_app: bool = False) -> Toolbox:
+    """The tools that the flags ask for. Raises Failure for what cannot be granted.
+
+    in_app: the app asks for approval, whatever the standard streams are.
+    """
     from minicpm5_mac.agent.approval import Mode
     from minicpm5_mac.agent.toolbox import Toolbox, TurnLimits
     from minicpm5_mac.cli.tool_lines import terminal
@@ -143,7 +162,7 @@ def make_toolbox(arguments: argparse.Namespace) -> Toolbox:
         commands = arguments.approve == "all-in-sandbox"
         if arguments.approve == "edits" and mode == "ask":
             mode = "accept-edits"
-    elif arguments.json or terminal() is None:
+    elif not in_app and (arguments.json or terminal() is None):
         commands = False
     limits = TurnLimits() if arguments.steps is None else TurnLimits(steps=arguments.steps)
     toolbox = Toolbox(
@@ -158,6 +177,6 @@ def make_toolbox(arguments: argparse.Namespace) -> Toolbox:
         confined=not arguments.without_sandbox,
         limits=limits,
     )
-    if commands is None:
+    if commands is None and not in_app:
         print(f"minicpm5-mac: tools in {toolbox.policy.workspace}, mode {mode}", file=sys.stderr)
     return toolbox

@@ -16,6 +16,11 @@ from minicpm5_mac.cli.model_arguments import (
 from minicpm5_mac.failure import Failure
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from minicpm5_mac.agent.settings import SessionSettings
+    from minicpm5_mac.app.options import AppOptions
+    from minicpm5_mac.configuration.configuration import Configuration
     from minicpm5_mac.conversations.store import ConversationStore
     from minicpm5_mac.engine.interface import Engine
 
@@ -94,20 +99,30 @@ def run(arguments: argparse.Namespace) -> int:
             resume=arguments.resume,
         ).run(prompts)
 
-    from minicpm5_mac.app.options import AppOptions
     from minicpm5_mac.app.run import run_app
 
-    return run_app(
-        AppOptions(
-            settings=settings,
-            make_engine=make_engine,
-            given=given_settings(arguments),
-            conversation=_conversation(arguments),
-            theme=configuration.app.theme,
-            presets=configuration.prompts,
-            copy_on_select=configuration.app.copy_on_select,
-            linear=arguments.linear or configuration.app.linear,
-        )
+    return run_app(app_options(arguments, configuration, settings, make_engine))
+
+
+def app_options(
+    arguments: argparse.Namespace,
+    configuration: Configuration,
+    settings: SessionSettings,
+    make_engine: Callable[[str], Engine],
+) -> AppOptions:
+    """What the app is started with, by the flags and the configuration."""
+    from minicpm5_mac.app.options import AppOptions
+
+    return AppOptions(
+        settings=settings,
+        make_engine=make_engine,
+        given=given_settings(arguments),
+        conversation=_conversation(arguments),
+        theme=configuration.app.theme,
+        presets=configuration.prompts,
+        bell=configuration.app.bell,
+        copy_on_select=configuration.app.copy_on_select,
+        linear=arguments.linear or configuration.app.linear,
     )
 
 

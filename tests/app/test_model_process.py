@@ -7,6 +7,7 @@ import os
 import signal
 from pathlib import Path
 
+import msgspec
 import pytest
 from app_driver import idle, say, screen_text, until
 
@@ -35,7 +36,9 @@ async def test_the_model_dies_in_a_reply_and_then_between_two(
     engines: tuple[AppOptions, list[EngineProcess]],
 ):
     options, made = engines
-    app = ChatApp(options)
+    # Without a limit of tokens: the model has to think until it is killed.
+    settings = msgspec.structs.replace(options.settings, max_tokens=None)
+    app = ChatApp(dataclasses.replace(options, settings=settings))
     async with app.run_test(size=(100, 30)) as pilot:
         await say(pilot, QUESTION)
         app.chat.composer.load("Think for ever.")
@@ -48,7 +51,7 @@ async def test_the_model_dies_in_a_reply_and_then_between_two(
         await until(pilot, lambda: "The model stopped unexpectedly" in screen_text(app))
         reply = app.chat.transcript.last_reply
         assert reply is not None
-        assert reply.ended
+        await until(pilot, lambda: reply.ended)
         stored = app.live.session.messages()
         assert [message.content for message in stored[:3]] == [
             QUESTION,
@@ -93,5 +96,5 @@ async def test_a_model_that_is_not_there_is_named_and_nothing_spins(options: App
         await until(pilot, lambda: "/no/such/model" in screen_text(app))
         assert not app.model.starting
         assert not app.chat.reply.running
-        assert "f2 chooses a model" in screen_text(app).replace("\n", " ")
+        await until(pilot, lambda: "f2 chooses a model" in " ".join(screen_text(app).split()))
     app.live.close()

@@ -11,16 +11,27 @@ from typing import TextIO
 import msgspec
 
 from minicpm5_mac import locations
+from minicpm5_mac.agent.toolbox import Toolbox
 from minicpm5_mac.app import slash_commands
 from minicpm5_mac.app.attached_files import attached
 from minicpm5_mac.app.conversation_rows import find_rows
 from minicpm5_mac.app.linear.speaker import Speaker
+from minicpm5_mac.app.linear.tool_lines import ToolLines
 from minicpm5_mac.app.live_chat import LiveChat, Opened
 from minicpm5_mac.app.options import AppOptions
 from minicpm5_mac.app.sampling_form import read_thinking
+from minicpm5_mac.app.tool_words import (
+    MODE_NOTES,
+    danger,
+    mode_segment,
+    read_mode,
+    short_path,
+    workspace_line,
+)
 from minicpm5_mac.conversations.export import export_json, export_markdown
-from minicpm5_mac.events import Event, ModelReady
+from minicpm5_mac.events import ApprovalWanted, Event, ModelReady
 from minicpm5_mac.failure import Failure
+from minicpm5_mac.sandbox.policy import Policy
 
 PROMPT = "You: "
 _LISTED = 20
@@ -39,6 +50,9 @@ Commands:
   /think on|off|N       thinking: without a limit, not at all, at most N tokens
   /reasoning on|off     write the thinking too
   /system [TEXT]        the system prompt of this conversation; nothing takes it away
+  /tools [FOLDER]       let the model use tools in a folder
+  /mode NAME            tools: ask, accept-edits or read-only
+  /undo                 take the latest changes to files back; again: bring them back
   /restart              start the model again
   /log                  where the log files are
   /help  /quit"""
@@ -66,10 +80,12 @@ class LinearChat:
         self.live = LiveChat(options)
         self._read = read
         self._say = Speaker(out, bell=options.bell)
+        self._tools = ToolLines(self._say.line, read)
         self._listed: list[str] = []
 
     def run(self) -> int:
         self._greet(self.live.open())
+        self._tell_tools()
         if self._load(self.live.start):
             self._say.line("/help lists the commands.")
         while True:
@@ -87,6 +103,13 @@ class LinearChat:
                 self._say.line(f"Error: {failure}")
             except KeyboardInterrupt:
                 self._say.line("Stopped.")
+
+    def _tell_tools(self) -> None:
+        toolbox = self.live.toolbox
+        if toolbox is not None:
+            self.live.prepare_tools()
+            mode = mode_segment(toolbox)
+            self._say.line(danger(toolbox) or f"Workspace {workspace_line(toolbox)}, {mode}.")
 
     def _message(self) -> str:
         lines = [self._read(PROMPT)]
@@ -107,11 +130,21 @@ class LinearChat:
 
     def _reply(self, events: Iterator[Event]) -> None:
         try:
-            self._say.reply(events)
+            self._say.reply(self._with_tools(events))
         except KeyboardInterrupt:
             # The session has ended the reply and kept what was said.
             events.close()  # type: ignore[attr-defined]
             self._say.line("Stopped.")
+
+    def _with_tools(self, events: Iterator[Event]) -> Iterator[Event]:
+        """The events, each of a tool's said, and what waits for the user's word answered."""
+        toolbox = self.live.toolbox
+        for event in events:
+            if toolbox is not None:
+                self._tools.show(event, toolbox)
+                if isinstance(event, ApprovalWanted):
+                    self.live.session.decide(event.id, self._tools.ask(event, toolbox))
+            yield event
 
     def _load(self, start: Callable[[], Iterator[Event]]) -> bool:
         try:
@@ -168,6 +201,17 @@ class LinearChat:
             case "system":
                 live.change(msgspec.structs.replace(live.settings, system_prompt=argument))
                 say("System prompt changed.")
+            case "tools":
+                live.use_tools(Toolbox(Policy(Path(argument or ".").expanduser())))
+                self._tell_tools()
+            case "mode":
+                mode = read_mode(argument)
+                if live.toolbox is None or mode is None:
+                    raise Failure("Say /mode ask, accept-edits or read-only, where tools are on.")
+                live.toolbox.mode = mode
+                say(MODE_NOTES[mode])
+            case "undo":
+                self._undo()
             case "log":
                 say(f"Log files are in {locations.log_dir()}")
             case "help":
@@ -176,6 +220,18 @@ class LinearChat:
             case _:
                 say(f"/{name} is not a command here. /help lists them.")
         return True
+
+    def _undo(self) -> None:
+        """Take the latest turn's changes to files back; once more brings them again."""
+        toolbox = self.live.toolbox
+        turns = toolbox.undo.turns() if toolbox is not None else ()
+        if toolbox is None or not turns:
+            raise Failure("No turn has changed a file here.")
+        taken = toolbox.undo.take_back(turns[0].id)
+        for change in taken.turn.changes:
+            self._say.line(f"Taken back: {short_path(change.path)}")
+        for path, why in taken.left:
+            self._say.line(f"Left as it is: {short_path(path)}: {why}")
 
     def _conversation(self) -> str:
         if self.live.conversation is None:

@@ -99,7 +99,7 @@ class Speaker:
                     if can_shorten:
                         self.line("/regenerate shorten leaves the oldest content out and answers.")
                 case events.ReplyEnd(cause=cause, detail=detail):
-                    self.line(f"{_ENDS[cause]} {detail}".rstrip())
+                    self.line(f"{_ENDS.get(cause, '')} {detail}".strip())
                     end = event
         if self._bell:
             self._out.write("\a")

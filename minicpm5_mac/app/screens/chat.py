@@ -15,22 +15,24 @@ from minicpm5_mac.app.flows import export, settings, switching
 from minicpm5_mac.app.presets import presets
 from minicpm5_mac.app.reply_state import Phase
 from minicpm5_mac.app.screens.question import Question
-from minicpm5_mac.app.screens.replying import ReplyingScreen
+from minicpm5_mac.app.screens.tools import ToolsScreen
 from minicpm5_mac.app.transcript import (
     AssistantMessage,
     CopyRequested,
     EditRequested,
     ReasoningPane,
+    ToolRun,
     UserMessage,
 )
 from minicpm5_mac.app.transcript.assistant_message import RegenerateRequested
 from minicpm5_mac.app.transcript.transcript import text_of
+from minicpm5_mac.app.transcript_entries import broke_off, is_nudge
 from minicpm5_mac.app.widgets.composer_panel import ComposerPanel
 from minicpm5_mac.conversations.records import StoredMessage
 from minicpm5_mac.failure import Failure
 
 
-class ChatScreen(ReplyingScreen):
+class ChatScreen(ToolsScreen):
     """One conversation, with everything that can be done to it."""
 
     BINDINGS: ClassVar = [
@@ -57,6 +59,7 @@ class ChatScreen(ReplyingScreen):
             ("On a message of yours", UserMessage("", "")),
             ("On a reply", AssistantMessage()),
             ("On reasoning", ReasoningPane()),
+            ("On a call of a tool", ToolRun()),
             ("Composer's window", self.query_one(ComposerPanel)),
         )
 
@@ -113,10 +116,15 @@ class ChatScreen(ReplyingScreen):
             return
         stored = await self._stored()
         last = stored[-1] if stored else None
-        if last is None or (last.role == "assistant" and not last.interrupted):
+        goes_on = broke_off(stored)
+        if last is None or (last.role == "assistant" and not last.interrupted and not goes_on):
             self.notify("The last reply is complete: there is nothing to continue.")
             return
         session = self.live.session
+        if goes_on:
+            await self.show_messages(stored)
+            self.begin_reply(session.continue_reply, continues=True)
+            return
         if last.role == "assistant":
             await self.show_messages(stored[:-1])
         self.begin_reply(session.continue_reply, last if last.role == "assistant" else None)
@@ -133,7 +141,7 @@ class ChatScreen(ReplyingScreen):
     @work(group="edit")
     async def action_edit_last(self) -> None:
         """Edit the last message that the user sent."""
-        await self._edit(lambda message: message.role == "user")
+        await self._edit(lambda message: message.role == "user" and not is_nudge(message))
 
     def on_edit_requested(self, event: EditRequested) -> None:
         event.stop()
@@ -292,6 +300,6 @@ def _to_question(stored: Sequence[StoredMessage], message: int | None) -> tuple[
     """The messages up to the user's one that `message`, or the last reply, answers."""
     ids = [found.id for found in stored]
     path = list(stored if message is None else stored[: ids.index(message) + 1])
-    while path and path[-1].role != "user":
+    while path and (path[-1].role != "user" or is_nudge(path[-1])):
         path.pop()
     return tuple(path)

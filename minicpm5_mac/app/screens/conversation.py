@@ -18,14 +18,16 @@ from minicpm5_mac.app.model_state import ModelState
 from minicpm5_mac.app.reply_runner import ReplyRunner
 from minicpm5_mac.app.reply_state import ReplyState
 from minicpm5_mac.app.status_segments import StatusView
+from minicpm5_mac.app.tool_words import mode_segment
 from minicpm5_mac.app.transcript import Transcript
-from minicpm5_mac.app.transcript_entries import entries
+from minicpm5_mac.app.transcript_entries import broke_off, entries
 from minicpm5_mac.app.unsent import Unsent
 from minicpm5_mac.app.widgets.banner import Banner
 from minicpm5_mac.app.widgets.composer import Composer
 from minicpm5_mac.app.widgets.composer_panel import ComposerPanel
 from minicpm5_mac.app.widgets.status_line import StatusLine
 from minicpm5_mac.app.widgets.welcome import Welcome
+from minicpm5_mac.app.widgets.workspace_bar import WorkspaceBar
 from minicpm5_mac.conversations.records import CRASHED, StoredMessage
 from minicpm5_mac.events import Usage
 from minicpm5_mac.failure import Failure
@@ -65,6 +67,7 @@ class ConversationScreen(Screen[None]):
         self._model = ModelState("")
 
     def compose(self) -> ComposeResult:
+        yield WorkspaceBar()
         yield Welcome()
         yield Transcript()
         yield Banner()
@@ -130,7 +133,7 @@ class ConversationScreen(Screen[None]):
         """Show these messages and nothing else."""
         last = messages[-1] if messages else None
         self.unanswered = last is not None and last.role == "user"
-        self.cut = last is not None and last.cause in ("error", CRASHED)
+        self.cut = broke_off(messages) or (last is not None and last.cause in ("error", CRASHED))
         with self.app.batch_update():
             self.set_class(not messages, "-empty")
             await self.transcript.load(entries(messages))
@@ -172,8 +175,10 @@ class ConversationScreen(Screen[None]):
             can_think=model.ready is None or model.ready.thinking,
             thinking=settings.thinking,
             context_limit=model.ready.context_limit if model.ready else 0,
+            tools=mode_segment(self.live.toolbox),
             reply=self.reply,
         )
+        self.query_one(WorkspaceBar).show(self.live.toolbox)
         said = banner(
             model,
             self.reply,

@@ -8,12 +8,15 @@ from pathlib import Path
 
 from textual import work
 
+from minicpm5_mac.agent.approval import Decision
 from minicpm5_mac.app import slash_commands
 from minicpm5_mac.app.attached_files import attached
 from minicpm5_mac.app.flows import context_full
 from minicpm5_mac.app.model_state import ModelState
 from minicpm5_mac.app.reply_runner import Outcome, ReplyRunner
+from minicpm5_mac.app.screens.approval import Approval
 from minicpm5_mac.app.screens.conversation import ConversationScreen
+from minicpm5_mac.app.tool_words import changed_files, danger, mode_segment
 from minicpm5_mac.app.transcript import AssistantMessage, MessageView
 from minicpm5_mac.app.transcript_entries import shortened_notice, shown_text
 from minicpm5_mac.app.widgets.composer import Composer
@@ -21,13 +24,17 @@ from minicpm5_mac.app.widgets.welcome import Welcome
 from minicpm5_mac.conversations.records import StoredMessage
 from minicpm5_mac.events import (
     Answer,
+    ApprovalWanted,
     ContextFull,
     EngineStopped,
     Event,
+    FilesChanged,
     HistoryShortened,
     MessageSaved,
     Notice,
     Reasoning,
+    StepStarted,
+    ToolFinished,
 )
 from minicpm5_mac.failure import Failure
 
@@ -41,6 +48,7 @@ class ReplyingScreen(ConversationScreen):
         self._user_view: MessageView | None = None
         self._reply_view: AssistantMessage | None = None
         self._noticed: set[str] = set()
+        self._approval: Approval | None = None
 
     # Opening ------------------------------------------------------------------------------------
 
@@ -56,7 +64,17 @@ class ReplyingScreen(ConversationScreen):
             self.complain(failure)
             return
         await self.show_opened(opened)
+        self._prepare_tools()
         self._send_waiting()
+
+    @work(group="tools")
+    async def _prepare_tools(self) -> None:
+        """Find out whether the sandbox holds, so that the answer is there before a message is."""
+        try:
+            await asyncio.to_thread(self.live.prepare_tools)
+        except Failure as failure:
+            self.complain(failure)
+        self.refresh_status()
 
     def show_model(self, model: ModelState) -> None:
         """Show where the model stands; a message that waited for it goes out."""
@@ -145,10 +163,17 @@ class ReplyingScreen(ConversationScreen):
     # Replies ------------------------------------------------------------------------------------
 
     def begin_reply(
-        self, events: Callable[[], Iterator[Event]], continued: StoredMessage | None = None
+        self,
+        events: Callable[[], Iterator[Event]],
+        continued: StoredMessage | None = None,
+        *,
+        continues: bool = False,
     ) -> None:
-        """Show an empty reply, or one that goes on, and fill it with these events."""
-        view = self.transcript.begin_assistant(str(continued.id) if continued else "")
+        """Show an empty reply, or one that goes on, and fill it with these events.
+
+        continues: it follows results of tools, in the same turn.
+        """
+        view = self.transcript.begin_assistant(str(continued.id) if continued else "", continues)
         if continued is not None:
             for text, kind in ((continued.reasoning, Reasoning), (continued.content, Answer)):
                 if text:
@@ -159,11 +184,21 @@ class ReplyingScreen(ConversationScreen):
         self.refresh_status()
 
     def _show_batch(self, batch: list[Event]) -> None:
-        view = self._reply_view
         for event in batch:
+            view = self._reply_view
             match event:
+                case StepStarted(number=number) if number > 1:
+                    self._reply_view = self.transcript.begin_assistant(continues=True)
+                case ApprovalWanted():
+                    if view is not None:
+                        view.show(event)
+                    self._ask(event)
+                case FilesChanged(changes=changes) if self.live.toolbox is not None:
+                    workspace = self.live.toolbox.policy.workspace
+                    self.transcript.add_notice(changed_files(changes, workspace))
                 case MessageSaved(role="user", message=message) if self._user_view is not None:
                     self._user_view.message_id = str(message)
+                    self._user_view = None
                     self.unsent.take_sending()
                     self.keep_draft()
                 case MessageSaved(role="assistant", message=message) if view is not None:
@@ -177,15 +212,51 @@ class ReplyingScreen(ConversationScreen):
                 case EngineStopped():
                     self.chat_app.model_stopped(event)
                 case _ if view is not None:
+                    if isinstance(event, ToolFinished):
+                        self._close_approval(event.id)
                     view.show(event)
         self.refresh_status()
 
+    @work(group="approval")
+    async def _ask(self, wanted: ApprovalWanted) -> None:
+        """Ask the user whether a call may run. Without an answer it may not."""
+        toolbox, session = self.live.toolbox, self.live.session
+        self._approval = Approval(
+            wanted,
+            danger=danger(toolbox) if toolbox is not None else "",
+            mode=mode_segment(toolbox),
+            drafting=lambda: bool(self.draft.strip()),
+            typed=self.composer.insert,
+        )
+        if self.chat_app.options.bell:
+            self.app.bell()
+        decision = await self.app.push_screen_wait(self._approval)
+        session.decide(wanted.id, decision or Decision(False))
+
+    def _close_approval(self, call: int | None = None) -> None:
+        """Take the dialog away: its call was ended, or the whole turn was (None)."""
+        dialog = self._approval
+        if dialog is None or (call is not None and dialog.wanted.id != call):
+            return
+        self._approval = None
+        if dialog in self.app.screen_stack:
+            while self.app.screen is not dialog:
+                self.app.screen.dismiss(None)
+            dialog.dismiss(None)
+
     def _reply_ended(self, outcome: Outcome) -> None:
         sending = self.unsent.take_sending()
+        self._close_approval()
         if self._reply_view is not None:
-            self._reply_view.finish("failed" if outcome.error else "")
-            self.unanswered = not self._reply_view.message_id and outcome.full is None
-            self.cut = bool(outcome.end and outcome.end.finish == "failed") and not self.unanswered
+            view, end = self._reply_view, outcome.end
+            view.finish("failed" if outcome.error else "")
+            in_turn = view.continues or bool(view.runs)
+            self.unanswered = not view.message_id and outcome.full is None and not in_turn
+            self.cut = (
+                end is not None
+                and not self.unanswered
+                and (end.finish == "failed" or (in_turn and end.finish != "complete"))
+            )
             self._reply_view = None
         if outcome.error is not None:
             if sending and not outcome.saved:

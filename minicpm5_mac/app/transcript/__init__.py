@@ -4,16 +4,18 @@
 """
 
 from minicpm5_mac.app.transcript.assistant_message import AssistantMessage
-from minicpm5_mac.app.transcript.entry import Entry
+from minicpm5_mac.app.transcript.entry import Entry, ToolResult
 from minicpm5_mac.app.transcript.message import CopyRequested, EditRequested, MessageView
 from minicpm5_mac.app.transcript.notice_line import NoticeLine
 from minicpm5_mac.app.transcript.reasoning_pane import ReasoningPane
 from minicpm5_mac.app.transcript.tool_call_line import ToolCallLine
+from minicpm5_mac.app.transcript.tool_run import CancelCallRequested, ToolRun
 from minicpm5_mac.app.transcript.transcript import Transcript
 from minicpm5_mac.app.transcript.user_message import UserMessage
 
 __all__ = [
     "AssistantMessage",
+    "CancelCallRequested",
     "CopyRequested",
     "EditRequested",
     "Entry",
@@ -21,6 +23,8 @@ __all__ = [
     "NoticeLine",
     "ReasoningPane",
     "ToolCallLine",
+    "ToolResult",
+    "ToolRun",
     "Transcript",
     "UserMessage",
 ]

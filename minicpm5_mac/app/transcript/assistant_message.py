@@ -18,6 +18,7 @@ from minicpm5_mac.app.transcript.following_scroll import FollowingScroll
 from minicpm5_mac.app.transcript.message import CopyRequested, MessageView
 from minicpm5_mac.app.transcript.reasoning_pane import ReasoningPane
 from minicpm5_mac.app.transcript.tool_call_line import ToolCallLine
+from minicpm5_mac.app.transcript.tool_run import ToolRun
 from minicpm5_mac.messages import Message, ToolCall
 from minicpm5_mac.visible_text import visible
 
@@ -54,8 +55,14 @@ class AssistantMessage(MessageView):
     ]
     SPEAKER = "MiniCPM"
 
-    def __init__(self, message_id: str = "", entry: Entry | None = None) -> None:
-        super().__init__(message_id or (entry.message_id if entry else ""))
+    def __init__(
+        self, message_id: str = "", entry: Entry | None = None, *, continues: bool = False
+    ) -> None:
+        super().__init__(
+            message_id or (entry.message_id if entry else ""),
+            versions=entry.versions if entry else (0, 0),
+            continues=entry.continues if entry else continues,
+        )
         self._parts: list[Widget] = []
         self._composed = False
         self._waiting = Static("…", markup=False, classes="end")
@@ -85,6 +92,11 @@ class AssistantMessage(MessageView):
         return [line.call for line in lines if line.call is not None]
 
     @property
+    def runs(self) -> list[ToolRun]:
+        """What became of the calls, in their order."""
+        return [part for part in self._parts if isinstance(part, ToolRun)]
+
+    @property
     def entry(self) -> Entry:
         pane = self.panes[-1] if self.panes else None
         message = Message("assistant", self.text, self.reasoning, tuple(self.calls))
@@ -95,6 +107,9 @@ class AssistantMessage(MessageView):
             thinking_budget=pane.budget if pane else None,
             thinking_cause=pane.cause if pane else None,
             end=self.end_note,
+            results=tuple(run.result for run in self.runs if run.result is not None),
+            continues=self.continues,
+            versions=self.versions,
         )
 
     @property
@@ -143,8 +158,20 @@ class AssistantMessage(MessageView):
                     if not pane.is_closed:
                         pane.set_budget(usage.thinking_tokens, usage.thinking_budget)
             case events.ReplyEnd(cause=cause, detail=detail, usage=usage):
+                self._tell_budget(usage)
                 note = _ENDS.get(cause, "")
-                self.finish(f"{note}: {detail}" if note and detail else note)
+                self.finish(f"{note}: {detail}" if note and detail else note or detail)
+            case events.StepEnded(usage=usage):
+                self._tell_budget(usage)
+                self.finish()
+            case events.ApprovalWanted(id=number):
+                self._run_of(number, event.call.name).waits(event)
+            case events.ToolStarted(id=number):
+                self._run_of(number, event.call.name).started(event)
+            case events.ToolOutput(id=number, text=text):
+                self._run_of(number).wrote(text)
+            case events.ToolFinished(id=number, name=name):
+                self._run_of(number, name).finished(event)
             case _:
                 pass
 
@@ -193,6 +220,12 @@ class AssistantMessage(MessageView):
         for pane in self.panes:
             pane.action_toggle()
 
+    def _tell_budget(self, usage: events.Usage) -> None:
+        """A thinking that was shorter than the pause between two counts has its budget told now."""
+        for pane in self.panes[-1:]:
+            if pane.tokens is not None and pane.budget is None:
+                pane.set_budget(pane.tokens, usage.thinking_budget)
+
     def _open_pane(self) -> ReasoningPane:
         last = self._parts[-1] if self._parts else None
         if isinstance(last, ReasoningPane) and not last.is_closed:
@@ -205,6 +238,33 @@ class AssistantMessage(MessageView):
             return last
         return self._add(ToolCallLine(name))
 
+    def _run_of(self, number: int, name: str = "") -> ToolRun:
+        """What a call's events are shown in: below its line, which is the next one without."""
+        known = next((run for run in self.runs if run.number == number), None)
+        return known or self._add_run(ToolRun(number), name)
+
+    def _add_run(self, run: ToolRun, name: str) -> ToolRun:
+        def named(part: Widget) -> str:
+            return part.name_shown if isinstance(part, ToolCallLine) else ""
+
+        parts = self._parts
+        bare = [
+            at
+            for at, part in enumerate(parts)
+            if isinstance(part, ToolCallLine)
+            and not (at + 1 < len(parts) and isinstance(parts[at + 1], ToolRun))
+            and not part.inside_thinking
+        ]
+        fitting = [at for at in bare if named(parts[at]) == name] or bare
+        if not fitting:
+            return self._add(run)
+        line = parts[fitting[0]]
+        parts.insert(fitting[0] + 1, run)
+        line.add_class("with-run")
+        if self._composed:
+            self.mount(run, after=line)
+        return run
+
     def _restore(self, entry: Entry) -> None:
         message = entry.message
         if message is not None and message.reasoning:
@@ -216,6 +276,8 @@ class AssistantMessage(MessageView):
             self._add(MarkdownStream(message.content))
         for call in message.tool_calls if message is not None else ():
             self._add(ToolCallLine(call.name)).parsed(call)
+        for number, result in enumerate(entry.results):
+            self._add_run(ToolRun(-1 - number, result), result.name)
         self.finish(entry.end)
 
     def _add(self, part: _Part) -> _Part:

@@ -44,9 +44,19 @@ class MessageView(Widget, can_focus=True):
     ]
     SPEAKER: ClassVar[str] = ""
 
-    def __init__(self, message_id: str = "", *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(
+        self,
+        message_id: str = "",
+        *,
+        versions: tuple[int, int] = (0, 0),
+        continues: bool = False,
+        id: str | None = None,
+    ) -> None:
+        """versions, continues: as in Entry."""
+        super().__init__(id=id, classes="continues" if continues else None)
         self.message_id = message_id
+        self.versions = versions
+        self.continues = continues
 
     @property
     def text(self) -> str:
@@ -63,7 +73,9 @@ class MessageView(Widget, can_focus=True):
         return []
 
     def compose(self) -> ComposeResult:
-        yield Label(self.SPEAKER, classes="speaker")
+        number, count = self.versions
+        which = f"  {number} of {count}  [ previous  ] next" if count > 1 else ""
+        yield Label(f"{self.SPEAKER}{which}", classes="speaker", markup=False)
 
     def action_copy_message(self) -> None:
         self.post_message(CopyRequested(self.text, "message"))

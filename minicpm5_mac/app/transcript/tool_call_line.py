@@ -33,16 +33,20 @@ class ToolCallLine(RowsView):
         super().__init__()
         self._rows: tuple[int, list[Row]] = (0, [])
         self.call: ToolCall | None = None
+        self.name_shown = name
+        self.inside_thinking = False
         self._set(f"→ {name} …", "writing")
 
     def parsed(self, call: ToolCall) -> None:
         """The call is whole and valid."""
         self.call = call
+        self.name_shown = call.name
         arguments = json.dumps(call.arguments, ensure_ascii=False)
         self._set(f"→ {call.name} {arguments}", "parsed")
 
     def rejected(self, event: CallRejected) -> None:
         """The call will not run, and why."""
+        self.inside_thinking = event.reason == "inside_thinking"
         why = _REASONS.get(event.reason, event.reason)
         parameter = f" ({event.parameter})" if event.parameter else ""
         detail = f": {event.detail}" if event.detail else ""

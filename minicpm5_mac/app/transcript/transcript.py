@@ -55,9 +55,9 @@ class Transcript(FollowingScroll):
         self.follow()
         return message
 
-    def begin_assistant(self, message_id: str = "") -> AssistantMessage:
-        """An empty reply; give it the reply's events by `show`."""
-        message = AssistantMessage(message_id)
+    def begin_assistant(self, message_id: str = "", continues: bool = False) -> AssistantMessage:
+        """An empty reply; give it the reply's events by `show`. continues: as in Entry."""
+        message = AssistantMessage(message_id, continues=continues)
         self._add(message)
         return message
 
@@ -201,7 +201,7 @@ def _widget(entry: Entry) -> MessageView | NoticeLine:
         return NoticeLine(entry.notice)
     if entry.message.role == "assistant":
         return AssistantMessage(entry=entry)
-    return UserMessage(entry.message_id, entry.message.content)
+    return UserMessage(entry.message_id, entry.message.content, versions=entry.versions)
 
 
 def text_of(entries: Iterable[Entry]) -> str:

@@ -23,8 +23,15 @@ class UserMessage(MessageView):
     ]
     SPEAKER = "You"
 
-    def __init__(self, message_id: str, text: str, *, id: str | None = None) -> None:
-        super().__init__(message_id, id=id)
+    def __init__(
+        self,
+        message_id: str,
+        text: str,
+        *,
+        versions: tuple[int, int] = (0, 0),
+        id: str | None = None,
+    ) -> None:
+        super().__init__(message_id, versions=versions, id=id)
         self._text = text
 
     @property
@@ -33,7 +40,7 @@ class UserMessage(MessageView):
 
     @property
     def entry(self) -> Entry:
-        return Entry(self.message_id, Message("user", self._text))
+        return Entry(self.message_id, Message("user", self._text), versions=self.versions)
 
     def code_blocks(self) -> list[tuple[str, str]]:
         document = MarkdownDocument()

@@ -1,0 +1,90 @@
+"""What the app says about tools: the mode, the workspace, the danger, the files that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from minicpm5_mac.agent.approval import MODES, Mode
+from minicpm5_mac.agent.toolbox import UNCONFINED, Toolbox
+from minicpm5_mac.events import FileChange
+from minicpm5_mac.visible_text import unhidden
+
+MODE_WORDS: dict[Mode, str] = {
+    "ask": "asks",
+    "accept-edits": "accepts edits",
+    "read-only": "read only",
+}
+MODE_NOTES: dict[Mode, str] = {
+    "ask": "Edits and commands are asked for.",
+    "accept-edits": "Edits run unasked; commands are asked for.",
+    "read-only": "Reading only: edits and commands are refused.",
+}
+OUTCOME_WORDS = {
+    "ok": "done",
+    "error": "failed",
+    "refused": "refused",
+    "denied": "denied",
+    "repeated": "the same call: its earlier result",
+    "cancelled": "stopped",
+    "limit": "ended by a limit",
+}
+LISTED_FILES = 12
+
+
+def next_mode(mode: Mode) -> Mode:
+    """The mode that the key goes to from this one."""
+    return MODES[(MODES.index(mode) + 1) % len(MODES)]
+
+
+def read_mode(text: str) -> Mode | None:
+    """The mode that somebody named, None for no such mode."""
+    wanted = text.strip().lower().replace(" ", "-")
+    return next((mode for mode in MODES if mode == wanted), None)
+
+
+def workspace_line(toolbox: Toolbox) -> str:
+    """The folder that tools work in, and the others that were granted."""
+    policy = toolbox.policy
+    parts = [short_path(policy.workspace)]
+    parts += [f"write {short_path(path)}" for path in policy.write]
+    parts += [f"read {short_path(path)}" for path in policy.read]
+    return " · ".join(parts)
+
+
+def mode_segment(toolbox: Toolbox | None) -> str:
+    """The mode, for the status line; empty in plain chat."""
+    if toolbox is None:
+        return ""
+    return "tools off" if toolbox.off else f"tools: {MODE_WORDS[toolbox.mode]}"
+
+
+def danger(toolbox: Toolbox) -> str:
+    """What the user must not forget for a moment; empty where all is as it should be."""
+    if toolbox.off:
+        return f"Tools are off, this is chat only: {toolbox.off}. Run `minicpm5-mac doctor`."
+    return "" if toolbox.confined else UNCONFINED
+
+
+def short_path(path: Path | str) -> str:
+    """A path for people: the home folder as ~, nothing hidden in it."""
+    path, home = Path(path), Path.home()
+    inside = path.is_relative_to(home) and home != Path("/")
+    text = str(Path("~") / path.relative_to(home)) if inside else str(path)
+    return unhidden(text).replace("\n", "\u240a")
+
+
+def changed_files(changes: Sequence[FileChange], workspace: Path) -> str:
+    """What a turn changed on disk, a file a line; those that can be run are marked."""
+    count = len(changes)
+    lines = [f"{count} file{'' if count == 1 else 's'} changed (f7 shows them, and takes back):"]
+    for change in changes[:LISTED_FILES]:
+        path = Path(change.path)
+        inside = path.is_relative_to(workspace)
+        name = short_path(path.relative_to(workspace) if inside else path)
+        marks = " · can be run" if change.executable else ""
+        marks += "" if change.kept else " · cannot be taken back"
+        lines.append(f"  {change.change}: {name}{marks}")
+    if count > LISTED_FILES:
+        lines.append(f"  and {count - LISTED_FILES} more")
+    return "\n".join(lines)
