@@ -1,7 +1,8 @@
 """The server on 127.0.0.1: the page, its files, and one WebSocket for the terminal's bytes.
 
 Over the WebSocket, binary messages are what the terminal and the app write; text messages are
-JSON, one field each: `size` (columns, rows) from the page, `ended` (status, words, log) to it.
+JSON: `size` (columns, rows; and `light`, whether the system is) from the page, `ended`
+(well, words, log) to it.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The one message in text that a page sends: its size in characters."""
+    """The one message in text that a page sends: its size in characters, and its colours."""
 
     size: tuple[int, int]
+    light: bool = False
 
 
 class ChatServer:
@@ -196,15 +198,15 @@ class ChatServer:
                 self.session.typed(message.data)
             elif message.type == WSMsgType.TEXT:
                 try:
-                    columns, rows = msgspec.json.decode(message.data, type=Size).size
+                    told = msgspec.json.decode(message.data, type=Size)
                 except msgspec.MsgspecError as error:
                     log.warning("not a size: %s", error)
                     continue
                 if attached:
-                    self.session.resize(columns, rows)
+                    self.session.resize(*told.size)
                 else:
                     attached = True
-                    await self.session.attach(socket, columns, rows)
+                    await self.session.attach(socket, *told.size, light=told.light)
 
     async def _say_the_end(self, socket: web.WebSocketResponse) -> None:
         ended = await asyncio.shield(self.session.ended)

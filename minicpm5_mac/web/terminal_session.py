@@ -93,13 +93,16 @@ class TerminalSession:
         self._page = page
         return True
 
-    async def attach(self, page: Page, columns: int, rows: int) -> None:
-        """Show the app on the page that has the place, all of it anew."""
+    async def attach(self, page: Page, columns: int, rows: int, *, light: bool) -> None:
+        """Show the app on the page that has the place, all of it anew.
+
+        light: whether the page's background is; an app that is running has chosen already.
+        """
         if self.ended.done():
             return
         self._size = _bounded(columns, rows)
         if self._app is None:
-            self._start()
+            self._start(light)
             return
         await page.send_bytes(self._modes.restore())
         # An app draws everything when the size changes, and only then.
@@ -133,11 +136,13 @@ class TerminalSession:
         elif not self.ended.done():
             self.ended.set_result(Ended(0, ""))
 
-    def _start(self) -> None:
+    def _start(self, light: bool) -> None:
         columns, rows = self._size
+        # How a terminal says what background it has, in rxvt's words: foreground;background.
+        environment = {**self._environment, "COLORFGBG": "0;15" if light else "15;0"}
         try:
             self._app = AppProcess(
-                self._command, self._environment, columns, rows, self._on_output, self._on_end
+                self._command, environment, columns, rows, self._on_output, self._on_end
             )
         except OSError as error:
             self.ended.set_result(Ended(1, f"The chat cannot be started: {error}"))

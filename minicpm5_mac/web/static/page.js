@@ -8,10 +8,10 @@ const COLOURS = {
   dark: { background: "#15171c", foreground: "#d6d9e0", cursor: "#82aaff", selectionBackground: "#3b4f7a" },
   light: { background: "#fbfaf7", foreground: "#24272e", cursor: "#2c5fb3", selectionBackground: "#b9cdee" },
 };
-// Only fonts of the system: the page loads none. Monospaced Chinese where there is one.
+// Only fonts of the system: the page loads none. First one whose lines of boxes meet, then Chinese.
 const FONTS =
-  'ui-monospace, "SF Mono", Menlo, Monaco, "Noto Sans Mono CJK SC", "DejaVu Sans Mono", ' +
-  '"PingFang SC", "Hiragino Sans GB", "Noto Sans CJK SC", monospace';
+  'Menlo, Monaco, "DejaVu Sans Mono", "PingFang SC", "Hiragino Sans GB", ' +
+  '"Noto Sans Mono CJK SC", monospace';
 const FONT_SIZE = { least: 8, usual: 14, most: 40 };
 const FONT_KEY = "font-size";
 const OCCUPIED = 4409; // see server.py
@@ -45,7 +45,16 @@ terminal.focus();
 
 light.addEventListener("change", () => { terminal.options.theme = colours(); });
 window.addEventListener("focus", () => terminal.focus());
+terminal.onRender(matchMargin);
 new ResizeObserver(() => fit.fit()).observe(element("terminal"));
+
+// The margin around the characters has the colour of the app's own corner.
+function matchMargin() {
+  const corner = terminal.buffer.active.getLine(0)?.getCell(0);
+  document.body.style.background = corner?.isBgRGB()
+    ? "#" + corner.getBgColor().toString(16).padStart(6, "0")
+    : terminal.options.theme.background;
+}
 
 // A link is opened by a click of the user's, never by the app alone, and only on the web.
 function openLink(address) {
@@ -150,7 +159,7 @@ function send(data) {
 }
 
 function sendSize() {
-  send(JSON.stringify({ size: [terminal.cols, terminal.rows] }));
+  send(JSON.stringify({ size: [terminal.cols, terminal.rows], light: light.matches }));
 }
 
 terminal.onData((text) => send(encoder.encode(text)));
