@@ -103,7 +103,7 @@ class Calls:
             result = yield from self._call(number, made.call)
         if not skip and not self._cancelled.is_set():
             self._earlier[key] = (count + 1, earlier or result)
-        self.repeated = count + 1 >= SAME_CALLS
+        self.repeated = not skip and count + 1 >= SAME_CALLS
         seconds = time.monotonic() - began - (self.waited - waited)
         name = call.name if call is not None else made.name  # type: ignore[union-attr]
         message = self._store.messages.add(

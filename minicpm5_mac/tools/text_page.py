@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `typing` takes longer to import than all the rest of a call
+    from typing import BinaryIO
 
 PAGE_LINES = 400
 PAGE_BYTES = 16 * 1024
