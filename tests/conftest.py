@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from minicpm5_mac.model import openblas
 
@@ -16,6 +17,10 @@ SHARED = Path(__file__).parents[2] / "shared"
 
 sys.path.insert(0, str(FIXTURES))  # `from tiny.prompts import prompt`
 openblas.preload()  # before any test imports MLX
+
+# Machines are shared and noisy: how long an example takes says nothing about the rule.
+settings.register_profile("noisy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("noisy")
 
 
 @pytest.hookimpl(trylast=True)
