@@ -1,0 +1,64 @@
+"""py2app's setup file: `python py2app_setup.py py2app`, with the environment on PYTHONPATH.
+
+In this folder and without the project's metadata, since py2app refuses a project that has
+dependencies. `make_app.py` and `check_linux.py` run it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import tomllib
+from pathlib import Path
+
+from environment import BUILD, CONTENTS, PACKAGING, REPOSITORY, modules, packages
+from info_plist import info_plist
+from setuptools import setup
+
+ENVIRONMENT = Path(os.environ["MINICPM5_APP_ENVIRONMENT"])
+
+
+def left_out() -> list[str]:
+    """Modules of the standard library that the app goes without."""
+    return tomllib.loads(CONTENTS.read_text(encoding="utf-8"))["standard_library"]["left_out"]
+
+
+def standard_library() -> list[str]:
+    """All the rest of it: the python tool promises the model the standard library."""
+    names: list[str] = []
+    for name in sorted(sys.stdlib_module_names - set(left_out()) - {"__main__"}):
+        spec = importlib.util.find_spec(name)
+        if spec is None:
+            continue  # a module of another system
+        names.append(name)
+        if spec.submodule_search_locations is not None:
+            names.append(f"{name}.*")
+    return names
+
+
+setup(
+    name="MiniCPM5",
+    app=["MiniCPM5.py"],
+    options={
+        "py2app": {
+            "arch": "arm64",
+            "argv_emulation": False,
+            "no_chdir": True,
+            # Stored, not deflated: the interpreter needs no zlib to find its first module.
+            "compressed": False,
+            "strip": False,
+            "optimize": 0,
+            "iconfile": os.fspath(REPOSITORY / "assets" / "icon.icns"),
+            "plist": info_plist(),
+            "packages": packages(ENVIRONMENT),
+            "includes": [*standard_library(), *modules(ENVIRONMENT)],
+            "excludes": [*left_out(), "torch", "setuptools", "pip", "py2app", "pkg_resources"],
+            "bdist_base": os.fspath(BUILD / "py2app"),
+            "dist_dir": os.fspath(BUILD / "app"),
+        }
+    },
+    script_args=sys.argv[1:] or ["py2app"],
+)
+
+assert Path.cwd() == PACKAGING, "py2app_setup.py runs in its own folder"
