@@ -11,11 +11,13 @@ import contextlib
 import os
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import msgspec
+from filelock import FileLock
 
 from minicpm5_mac import locations
 from minicpm5_mac.events import ToolKind
@@ -150,39 +152,52 @@ class Approvals:
 
 
 class SavedRules:
-    """The rules kept for one folder: a JSON file of all folders in the app's data."""
+    """The rules kept for one folder: a JSON file of all folders in the app's data.
+
+    It is read anew each time: what is denied in one session is denied in another that runs.
+    """
 
     def __init__(self, workspace: Path) -> None:
+        """Raises Failure where the file cannot be read: a denial in it would be lost."""
         self._workspace = str(workspace)
-        self.rules: tuple[Rule, ...] = tuple(_load().get(self._workspace, ()))
+        _load()
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        return tuple(_load().get(self._workspace, ()))
 
     def add(self, rule: Rule) -> None:
-        self._save([*(other for other in self.rules if other != rule), rule])
+        """Raises Failure where it cannot be saved."""
+        self._change(lambda rules: [*(other for other in rules if other != rule), rule])
 
     def remove(self, rule: Rule) -> None:
-        self._save([other for other in self.rules if other != rule])
+        self._change(lambda rules: [other for other in rules if other != rule])
 
-    def _save(self, rules: list[Rule]) -> None:
+    def _change(self, change: Callable[[list[Rule]], list[Rule]]) -> None:
         path = _path()
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            everything = _load()
-            everything[self._workspace] = rules
-            descriptor, name = tempfile.mkstemp(dir=path.parent, prefix="approvals-")
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(msgspec.json.format(msgspec.json.encode(everything)))
-                os.replace(name, path)
-            except BaseException:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(name)
-                raise
+            with FileLock(path.with_suffix(".lock")):
+                everything = _load()
+                everything[self._workspace] = change(everything.get(self._workspace, []))
+                _write(path, msgspec.json.format(msgspec.json.encode(everything)))
         except OSError as error:
             raise Failure(
                 f"the approval could not be saved in {path}: {error.strerror}",
                 "It holds for this call only.",
             ) from error
-        self.rules = tuple(rules)
+
+
+def _write(path: Path, data: bytes) -> None:
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix="approvals-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
 
 
 def _path() -> Path:

@@ -105,6 +105,15 @@ def test_rules_for_a_folder_outlive_the_session_and_hold_there_alone(tmp_path, o
     assert judged(Approvals(here), EDIT) == "ask"
 
 
+def test_two_sessions_in_a_folder_see_each_other_s_rules_and_lose_none(tmp_path):
+    one, other = Approvals(tmp_path), Approvals(tmp_path)
+    one.remember(EDIT, Decision(False, "folder"))
+    other.remember(MAKE, Decision(True, "folder"))
+    for approvals in (one, other):
+        assert judged(approvals, EDIT) == "no"
+        assert judged(approvals, MAKE) == "rule"
+
+
 def test_a_rule_says_word_for_word_what_it_allows():
     assert rule_for(MAKE, True).words() == "allow run_command with exactly: make"
     assert rule_for(EDIT, False).words() == "deny every call of edit_file"

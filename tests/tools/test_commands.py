@@ -94,3 +94,17 @@ def test_what_the_sandbox_stops_is_an_error_and_the_session_goes_on(call, worksp
     (beside / "secret").write_text("secret")
     assert call("run_command", command=command).outcome == "error"
     assert call("run_command", command="echo on").text == "on\n"
+
+
+def test_two_calls_at_once_do_not_mix_their_outputs(toolbox):
+    running = [
+        RunningCall(
+            toolbox.tools["run_command"],
+            ToolCall("run_command", {"command": f"for i in 1 2 3 4 5 6; do echo {word}; done"}),
+            toolbox.policy, place={}, output_name="output-1", wrapper=None,
+        )
+        for word in ("left", "right")
+    ]  # fmt: skip
+    heard = ["".join(call.output()) for call in running]
+    assert heard == ["left\n" * 6, "right\n" * 6]
+    assert [call.result.text for call in running] == heard
