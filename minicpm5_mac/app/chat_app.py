@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar
@@ -37,6 +38,9 @@ from minicpm5_mac.events import EngineStopped, Event, ModelFailed
 
 LOOK_SECONDS = 1.0
 """How often the model process is looked after while no reply runs."""
+
+SIGNALLED_SECONDS = 3.0
+"""An app that was told to end by a signal has this long."""
 
 _log = logging.getLogger(__name__)
 
@@ -118,7 +122,15 @@ class ChatApp(App[None]):
         if not self.is_headless:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP):
-                loop.add_signal_handler(number, self.action_leave)
+                loop.add_signal_handler(number, self._end_at_once)
+
+    def _end_at_once(self) -> None:
+        # Without a terminal, Textual 8.2 waits for its writing thread, which died of the first
+        # write, and the model would stay in memory. The model process ends with this one.
+        end = threading.Timer(SIGNALLED_SECONDS, os._exit, (1,))
+        end.daemon = True
+        end.start()
+        self.action_leave()
 
     def _handle_exception(self, error: Exception) -> None:
         # Textual's own way prints a traceback with the values of variables in it.
