@@ -15,6 +15,7 @@ from minicpm5_mac.app.key_help import spelled
 from minicpm5_mac.app.options import AppOptions
 from minicpm5_mac.app.screens.chat import ChatScreen
 from minicpm5_mac.app.screens.help import Help
+from minicpm5_mac.app.screens.tools import ToolsScreen
 from minicpm5_mac.app.transcript import AssistantMessage, UserMessage
 from minicpm5_mac.app.widgets.composer import Composer
 
@@ -33,6 +34,7 @@ CHAT = {
     "left_square_bracket": "branch(-1)",
     "right_square_bracket": "branch(1)",
 }
+TOOLS = {"f6": "mode", "f7": "changes", "f10": "cancel_call"}
 APP = {
     "ctrl+c": "interrupt",
     "ctrl+q": "leave",
@@ -51,6 +53,8 @@ COMPOSER = {
     "escape": "dismiss",
     "pageup": "page(-1)",
     "pagedown": "page(1)",
+    "f6": "screen.mode",
+    "f7": "screen.changes",
 }
 
 
@@ -60,7 +64,8 @@ def declared(owner: type[DOMNode]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("owner", "keys"), [(ChatScreen, CHAT), (ChatApp, APP), (Composer, COMPOSER)]
+    ("owner", "keys"),
+    [(ChatScreen, CHAT), (ToolsScreen, TOOLS), (ChatApp, APP), (Composer, COMPOSER)],
 )
 def test_the_table_of_keys(owner: type[DOMNode], keys: dict[str, str]):
     assert declared(owner) == keys
@@ -97,7 +102,7 @@ async def test_the_help_lists_every_key_and_every_command(options: AppOptions):
         await until(pilot, lambda: isinstance(app.screen, Help))
         await until(pilot, lambda: "/quit" in screen_text(app))
         shown = " ".join(screen_text(app).replace("│", " ").split())  # long lines wrap
-        for key in [*CHAT, *APP, *COMPOSER]:
+        for key in [*CHAT, *TOOLS, *APP, *COMPOSER]:
             assert spelled(key) in shown, key
         for owner in (ChatApp, ChatScreen, Composer, UserMessage, AssistantMessage):
             for binding in Binding.make_bindings(owner.__dict__["BINDINGS"]):

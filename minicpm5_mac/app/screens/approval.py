@@ -118,7 +118,9 @@ class Approval(Dialog[Decision]):
         yield Static(classes="locked", markup=False)
 
     def on_mount(self) -> None:
-        self.query_one(".dialog-box").border_subtitle = self._mode
+        self.query_one(".dialog-box").border_subtitle = " · ".join(
+            filter(None, (self._mode, "esc denies"))
+        )
         scroll = self.query_one(ShownScroll)
         scroll.moved = self._tell_part
         scroll.focus()
@@ -198,4 +200,4 @@ class Approval(Dialog[Decision]):
         total, height = scroll.virtual_size.height, scroll.container_size.height
         top = round(scroll.scroll_y)
         part = f"rows {top + 1} to {min(total, top + height)} of {total} · ↑ ↓ scroll, v views all"
-        self.query_one(".part", Static).update(part if total > height else f"all {total} rows")
+        self.query_one(".part", Static).update(part if total > height else "")

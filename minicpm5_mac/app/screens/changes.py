@@ -133,16 +133,16 @@ class Changes(Dialog[None]):
         count = len(taken.turn.changes)
         text = f"Taken back: {count} file{'' if count == 1 else 's'}."
         text += " Taking back the topmost brings them again." if count else ""
-        left = [f"{self._name(path)}: {why}" for path, why in taken.left]
+        left = [f"{self._short(path)}: {why}" for path, why in taken.left]
         return "\n".join([text, *(f"Left as it is: {line}" for line in left)])
 
     def _line(self, turn: UndoTurn) -> str:
-        names = [self._name(change.path) for change in turn.changes]
+        names = [self._short(change.path) for change in turn.changes]
         more = f" and {len(names) - NAMED_FILES} more" if len(names) > NAMED_FILES else ""
         what = "taken back" if turn.undoes else "changed"
         return f"{when(turn.made, time.time())}  {what} {', '.join(names[:NAMED_FILES])}{more}"
 
-    def _name(self, path: str) -> str:
+    def _short(self, path: str) -> str:
         inside = Path(path).is_relative_to(self._workspace)
         return short_path(Path(path).relative_to(self._workspace) if inside else path)
 

@@ -32,6 +32,9 @@ class Composer(TextField):
         Binding("escape", "dismiss", "Close the list; stop the reply", show=False),
         Binding("pageup", "page(-1)", "Messages: a page up", show=False),
         Binding("pagedown", "page(1)", "Messages: a page down", show=False),
+        # A text area has keys of its own there.
+        Binding("f6", "screen.mode", "Tools: ask, accept edits, read only", show=False),
+        Binding("f7", "screen.changes", "Tools: changed files, take back", show=False),
     ]
     DEFAULT_CSS = """
     Composer {
