@@ -22,8 +22,12 @@ log = logging.getLogger(__name__)
 SEND_SECONDS = 10.0
 """A page that takes nothing for this long is gone; it attaches again when it wakes."""
 
-REDRAW_SECONDS = 0.3
-"""The app has this long to notice the first of the two sizes that make it draw all again."""
+REDRAW_SECONDS = 3.0
+"""The app has this long to draw all of it in the first of two sizes, before it gets the second.
+Two changes that come together are none, to an app that looks at the size when it has time."""
+
+_TOP_LEFT = b"\x1b[1;1H"
+"""Where a drawing of everything begins (CUP, ECMA-48)."""
 
 COLUMNS = (20, 500)
 ROWS = (5, 300)
@@ -73,7 +77,7 @@ class TerminalSession:
         self._modes = TerminalModes()
         self._tail = b""
         self._size = (80, 24)
-        self._wrote = asyncio.Event()
+        self._drew_all = asyncio.Event()
         self.ended: asyncio.Future[Ended] = self._loop.create_future()
 
     @property
@@ -107,10 +111,10 @@ class TerminalSession:
         await page.send_bytes(self._modes.restore())
         # An app draws everything when the size changes, and only then.
         columns, rows = self._size
+        self._drew_all.clear()
         self._app.resize(columns, rows - 1)
-        self._wrote.clear()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wrote.wait(), REDRAW_SECONDS)
+            await asyncio.wait_for(self._drew_all.wait(), REDRAW_SECONDS)
         self.resize(*self._size)
 
     def leave(self, page: Page) -> None:
@@ -160,7 +164,8 @@ class TerminalSession:
     async def _deliver(self, data: bytes) -> None:
         self._modes.read(data)
         self._tail = (self._tail + data)[-TAIL_BYTES:]
-        self._wrote.set()
+        if _TOP_LEFT in data:
+            self._drew_all.set()
         page = self._page
         if page is None:
             return

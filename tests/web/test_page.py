@@ -1,0 +1,147 @@
+"""The page in a real browser, with the real app and the tiny model behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from served_chat import PATIENCE, ServedChat
+from tiny.prompts import prompt
+
+Serve = Callable[..., ServedChat]
+
+FOREVER = prompt("endless_thinking").messages()[-1]["content"]
+READY = "tiny-minicpm5 · thinking on"
+
+SCREEN = """Array.from({length: terminal.rows}, (_, row) =>
+  terminal.buffer.active.getLine(row).translateToString(true)).join("\\n")"""
+
+
+class BrowserPage:
+    """One page: what its terminal shows, what it asked of other hosts, what went wrong in it."""
+
+    def __init__(self, page: Any, chat: ServedChat) -> None:
+        self.page = page
+        self.foreign: list[str] = []
+        self.faults: list[str] = []
+        page.on("request", lambda sent: self._note_address(sent.url, chat.origin))
+        page.on("console", lambda said: self._note_fault(said.type, said.text))
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+
+    def _note_address(self, address: str, origin: str) -> None:
+        if not address.startswith((origin, "data:")):
+            self.foreign.append(address)
+
+    def _note_fault(self, kind: str, text: str) -> None:
+        if kind == "error":
+            self.faults.append(text)
+
+    async def screen(self) -> str:
+        return await self.page.evaluate(SCREEN)
+
+    async def until(self, true: Callable[[str], object]) -> str:
+        """The screen, once it is as wanted. The page's policy forbids playwright's own waiting."""
+        shown = ""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not true(shown := await self.screen()):
+                    await asyncio.sleep(0.1)
+        except TimeoutError:
+            raise AssertionError(f"not on the screen:\n{shown}") from None
+        return shown
+
+    async def shows(self, words: str) -> str:
+        return await self.until(lambda shown: words in shown)
+
+
+async def opened(browser: Any, chat: ServedChat, **context: Any) -> BrowserPage:
+    page = BrowserPage(await (await browser.new_context(**context)).new_page(), chat)
+    await page.page.goto(chat.link)
+    await page.shows("thinking on")
+    return page
+
+
+async def test_typing_chinese_resizing_reloading_in_mid_reply_and_escape(
+    serve: Serve, browser: Any
+):
+    chat = serve()
+    page = await opened(browser, chat)
+    await page.shows(READY)
+    # The focus is there without a click, and the token is not in the address any more.
+    assert page.page.url == chat.page
+    await page.page.keyboard.type("first words ")
+    await page.page.keyboard.insert_text("你好世界")  # as an input method commits it
+    await page.shows("first words 你好世界")
+
+    columns = await page.page.evaluate("terminal.cols")
+    await page.page.set_viewport_size({"width": 700, "height": 500})
+    await page.shows("first words 你好世界")
+    assert await page.page.evaluate("terminal.cols") < columns
+
+    await page.page.keyboard.press("Control+u")  # deletes the line
+    await page.until(lambda shown: "first words" not in shown)
+    app, model = chat.app(), chat.model_process()
+    await page.page.keyboard.type(FOREVER)
+    await page.page.keyboard.press("Enter")
+    await page.until(lambda shown: "Thinking" in shown)
+    await page.page.reload()
+    after = await page.until(lambda shown: "Thinking" in shown and FOREVER in shown)
+    await page.until(lambda shown: "Thinking" in shown and shown != after)  # it goes on
+    assert (chat.app(), chat.model_process()) == (app, model)
+    await page.page.keyboard.press("Escape")
+    await page.until(lambda shown: "Thinking" not in shown)
+    assert (page.foreign, page.faults) == ([], [])
+
+
+async def test_copy_paste_font_size_links_and_what_may_not_be_asked(serve: Serve, browser: Any):
+    chat = serve()
+    page = await opened(
+        browser, chat, permissions=["clipboard-read", "clipboard-write"], color_scheme="light"
+    )
+    await page.page.evaluate("navigator.clipboard.writeText('pasted 文字\\nsecond line')")
+    await page.page.keyboard.press("Control+v")
+    await page.shows("second line")
+    await page.shows("pasted 文字")  # a paste of two lines is no Enter
+
+    # What the app sends to the clipboard arrives there; what it asks of it is not answered.
+    await page.page.evaluate("terminal.write('\\x1b]52;c;5L2g5aW9\\x07\\x1b]52;c;?\\x07')")
+    async with asyncio.timeout(PATIENCE):
+        while await page.page.evaluate("navigator.clipboard.readText()") != "你好":
+            await asyncio.sleep(0.1)
+    assert "5L2g5aW9" not in await page.screen()
+
+    columns = await page.page.evaluate("terminal.cols")
+    await page.page.keyboard.press("Control+Equal")
+    assert await page.page.evaluate("terminal.cols") < columns
+    await page.page.keyboard.press("Control+Digit0")
+    assert await page.page.evaluate("terminal.cols") == columns
+
+    # The app took the light of the system, and the margin goes with it.
+    assert await page.page.evaluate("document.body.style.background") == "rgb(251, 250, 247)"
+
+    # A link is opened only on the web, and only by a call that a click makes.
+    await page.page.evaluate(
+        "window.asked = []; window.open = (...words) => window.asked.push(words[0]); 0"
+    )
+    await page.page.evaluate(
+        "['javascript:alert(1)', 'file:///etc/passwd', 'https://example.org/x'].forEach(openLink)"
+    )
+    assert await page.page.evaluate("window.asked") == ["https://example.org/x"]
+    assert (page.foreign, page.faults) == ([], [])
+
+
+async def test_a_second_page_is_told_and_the_end_is_told(serve: Serve, browser: Any):
+    chat = serve()
+    page = await opened(browser, chat)
+    second = await page.page.context.new_page()
+    await second.goto(chat.page)
+    await second.get_by_text("The chat is open in another page").wait_for(timeout=PATIENCE * 1000)
+    await page.page.close()
+    await second.get_by_role("button", name="Try again").click()
+    await BrowserPage(second, chat).shows("thinking on")
+    chat.app().kill()
+    await second.get_by_text("The chat had to end").wait_for(timeout=PATIENCE * 1000)
+    assert "The log is in" in await second.locator("#notice").inner_text()
+    await second.context.close()
+    chat.none_left()
