@@ -1,4 +1,4 @@
-"""What the app runs: the window, or with arguments the command line, in a clean environment."""
+"""What the app runs: the chat, or with words the command line, in a clean environment."""
 
 import os
 import sys
@@ -31,13 +31,13 @@ def run() -> int:
     for name in FROM_PY2APP:
         os.environ.pop(name, None)
     arguments = given_arguments()
-    if arguments:
+    if arguments and arguments != ["--terminal"]:
         from minicpm5_mac.cli.main import main
 
         return main(arguments)
-    from minicpm5_mac.web.launch import main as open_window
+    from minicpm5_mac.launcher.launch import main as open_chat
 
-    return open_window()
+    return open_chat(arguments)
 
 
 sys.exit(run())

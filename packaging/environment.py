@@ -1,7 +1,7 @@
 """The environment that goes into the app: locked wheels for one platform, trimmed.
 
-All of it goes in as it lies here, folder by folder: what a wheel's libraries find beside them,
-they find in the bundle too. Only the standard library goes through py2app's graph.
+All of it goes in as it lies here: what a wheel's libraries find beside them, they find in the
+bundle too. Only the standard library goes through py2app's graph.
 """
 
 from __future__ import annotations
@@ -55,7 +55,6 @@ def make_environment(folder: Path, *, for_macos: bool) -> None:
     subprocess.run([*install, *locked, "-r", lock], check=True, env=environment)
     subprocess.run([*install, "--no-deps", wheel], check=True, env=environment)
     trim(folder)
-    close_namespaces(folder)
 
 
 def project_wheel() -> Path:
@@ -78,27 +77,13 @@ def project_wheel() -> Path:
 def trim(folder: Path) -> None:
     """Remove what contents.toml names. A pattern that matches nothing is no fault: the platforms
     differ, and the finished bundle is compared with its list anyway."""
-    groups = tomllib.loads(CONTENTS.read_text(encoding="utf-8"))["removed"]
-    for pattern in (pattern for group in groups.values() for pattern in group):
+    lists = tomllib.loads(CONTENTS.read_text(encoding="utf-8"))
+    kept = [folder / path for path in lists["kept"]["paths"]]
+    for pattern in (pattern for group in lists["removed"].values() for pattern in group):
         for path in list(folder.glob(pattern)):
+            if any(path.is_relative_to(place) for place in kept):
+                continue
             if path.is_dir():
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
-
-
-def close_namespaces(folder: Path) -> None:
-    """Give `mlx`, `google` and their like an empty __init__.py: py2app cannot name a namespace."""
-    for path in folder.iterdir():
-        if path.is_dir() and path.name.isidentifier() and not (path / "__init__.py").exists():
-            (path / "__init__.py").touch()
-
-
-def packages(folder: Path) -> list[str]:
-    """Top-level packages of an environment, by name."""
-    return sorted(path.parent.name for path in folder.glob("*/__init__.py"))
-
-
-def modules(folder: Path) -> list[str]:
-    """Top-level modules that are one file, by name; compiled ones too."""
-    return sorted({path.name.split(".")[0] for path in folder.iterdir() if path.is_file()} - {""})

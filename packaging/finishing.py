@@ -12,6 +12,9 @@ from pathlib import Path
 
 from info_plist import without_build_machine
 
+# Certificates of the machine that built the app (the Keychain's are used), and a leftover.
+NOT_OURS = ("openssl.ca", "__pycache__")
+
 
 def library(app: Path) -> Path:
     """The folder with the packages."""
@@ -21,8 +24,10 @@ def library(app: Path) -> Path:
 def finish(app: Path, environment: Path) -> None:
     """Complete a bundle in place."""
     _self_finding_interpreter(app)
-    _descriptions(app, environment)
+    _packages(app, environment)
     _plain_plist(app)
+    for name in NOT_OURS:
+        shutil.rmtree(app / "Contents" / "Resources" / name, ignore_errors=True)
     _compile(library(app))
 
 
@@ -38,10 +43,13 @@ def _self_finding_interpreter(app: Path) -> None:
         link.symlink_to("Resources/lib", target_is_directory=True)
 
 
-def _descriptions(app: Path, environment: Path) -> None:
-    """Every *.dist-info: licences belong to what is passed on, and libraries ask for versions."""
-    for folder in environment.glob("*.dist-info"):
-        shutil.copytree(folder, library(app) / folder.name, dirs_exist_ok=True)
+def _packages(app: Path, environment: Path) -> None:
+    """The environment as it is, MLX's library and metallib in it, and every licence."""
+    for path in environment.iterdir():
+        if path.is_dir():
+            shutil.copytree(path, library(app) / path.name, dirs_exist_ok=True)
+        else:
+            shutil.copy(path, library(app))
 
 
 def _plain_plist(app: Path) -> None:

@@ -37,7 +37,7 @@ def info_plist() -> dict[str, Any]:
         "CFBundleName": "MiniCPM5",
         "CFBundleDisplayName": "MiniCPM5",
         "CFBundleDevelopmentRegion": "en",
-        "CFBundleIconFile": "MiniCPM5.icns",
+        "CFBundleIconFile": "icon.icns",
         "CFBundlePackageType": "APPL",
         "CFBundleShortVersionString": version,
         "CFBundleVersion": bundle_version(version),

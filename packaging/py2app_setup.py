@@ -1,7 +1,9 @@
-"""py2app's setup file: `python py2app_setup.py py2app`, with the environment on PYTHONPATH.
+"""py2app's setup file: stub, interpreter and standard library; `finishing.py` adds the packages.
 
 In this folder and without the project's metadata, since py2app refuses a project that has
-dependencies. `make_app.py` and `check_linux.py` run it.
+dependencies. The packages are not on its path: its graph cannot see what mlx-lm and transformers
+import by name, cannot name a namespace like mlx, and takes minutes over them; copied as they were
+installed they need none of that. `make_app.py` and `linux_build.py` run this.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ import sys
 import tomllib
 from pathlib import Path
 
-from environment import BUILD, CONTENTS, PACKAGING, REPOSITORY, modules, packages
+from environment import BUILD, CONTENTS, PACKAGING, REPOSITORY
 from info_plist import info_plist
 from setuptools import setup
 
-ENVIRONMENT = Path(os.environ["MINICPM5_APP_ENVIRONMENT"])
+# py2app's recipe for Tk asks for a display, and takes Tk's own folders, also where Tk is excluded.
+sys.modules["_tkinter"] = None  # pyright: ignore[reportArgumentType]
 
 
 def left_out() -> list[str]:
@@ -51,9 +54,8 @@ setup(
             "optimize": 0,
             "iconfile": os.fspath(REPOSITORY / "assets" / "icon.icns"),
             "plist": info_plist(),
-            "packages": packages(ENVIRONMENT),
-            "includes": [*standard_library(), *modules(ENVIRONMENT)],
-            "excludes": [*left_out(), "torch", "setuptools", "pip", "py2app", "pkg_resources"],
+            "includes": standard_library(),
+            "excludes": [*left_out(), "minicpm5_mac", "setuptools", "pip", "pkg_resources"],
             "bdist_base": os.fspath(BUILD / "py2app"),
             "dist_dir": os.fspath(BUILD / "app"),
         }
