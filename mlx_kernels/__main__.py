@@ -55,6 +55,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     peak = command("peak", _peak, "Measure the peak memory of a prefill, ours and mlx-lm's.")
     peak.add_argument("--prompt", type=_positive, default=8192, help="tokens (8192)")
+    peak.add_argument(
+        "--computed",
+        type=_positive,
+        help="tokens at the end that go through the model, over random rows for the rest (all)",
+    )
     peak.add_argument("--layers", type=_positive, default=2, help="(2)")
     peak.add_argument("--head-dim", type=_head_dim, default=128, help="(128)")
     peak.add_argument("--hidden", type=_positive, default=256, help="hidden size (256)")
@@ -195,6 +200,7 @@ def _peak(options: argparse.Namespace) -> int:
     found = list(
         peak_memories(
             prompt=options.prompt,
+            computed=options.computed or options.prompt,
             layers=options.layers,
             heads=options.heads,
             kv_heads=options.kv_heads,
@@ -203,7 +209,11 @@ def _peak(options: argparse.Namespace) -> int:
         )
     )
     if options.json:
-        asked = {"prompt": options.prompt, "layers": options.layers}
+        asked = {
+            "prompt": options.prompt,
+            "computed": options.computed or options.prompt,
+            "layers": options.layers,
+        }
         print(json.dumps({**asked, "prefills": [asdict(one) for one in found]}, indent=1))
         return 0
     print(f"Prefill of {options.prompt} tokens, {options.layers} layers, measured here, no weights")

@@ -46,5 +46,8 @@ def plain_path(
     rotated = rope(by_head[:, :, : heads + kv_heads].swapaxes(1, 2), offset=cache.offset)
     new_values = by_head[:, :, heads + kv_heads :].swapaxes(1, 2)
     cache.append(mx.stack([rotated[:, heads:], new_values]))
+    queries = rotated[:, :heads]
+    # Attention may run tile by tile right here: what it does not need is let go first.
+    del by_head, rotated, new_values
     keys, values = cache.rows()
-    return plain_attention(rotated[:, :heads], keys, values, scale=scale, causal=True)
+    return plain_attention(queries, keys, values, scale=scale, causal=True)

@@ -53,13 +53,10 @@ class GroupedQueryAttention(nn.Module):
     def __call__(self, x: mx.array, mask: Any = None, cache: Any = None) -> mx.array:
         """x [B, L, hidden] to the same shape; mask and cache as mlx-lm's layer takes them."""
         batch, length, _ = x.shape
-        parts = [projection(x) for projection in self.qkv_proj]
-        qkv = parts[0] if len(parts) == 1 else mx.concatenate(parts, axis=-1)
-        by_head = qkv.reshape(batch, length, -1, self.head_dim)
         causal = isinstance(mask, str) or (mask is None and length == 1)
         if isinstance(cache, KVCache | QuantizedKVCache) and causal:
             out = self._path(
-                by_head,
+                self._by_head(x),
                 cache,
                 heads=self.n_heads,
                 kv_heads=self.n_kv_heads,
@@ -67,8 +64,14 @@ class GroupedQueryAttention(nn.Module):
                 scale=self.scale,
             )
         else:
-            out = self._as_mlx_lm(by_head.swapaxes(1, 2), mask, cache)
+            out = self._as_mlx_lm(self._by_head(x).swapaxes(1, 2), mask, cache)
         return self.o_proj(out.swapaxes(1, 2).reshape(batch, length, -1))
+
+    def _by_head(self, x: mx.array) -> mx.array:
+        """Queries, keys and values of x, [B, L, heads + 2 KV heads, D]."""
+        parts = [projection(x) for projection in self.qkv_proj]
+        qkv = parts[0] if len(parts) == 1 else mx.concatenate(parts, axis=-1)
+        return qkv.reshape(*x.shape[:2], -1, self.head_dim)
 
     def _as_mlx_lm(self, by_head: mx.array, mask: Any, cache: Any) -> mx.array:
         """Without a cache, with another's (a padded batch's), or with a mask of one's own."""

@@ -30,11 +30,19 @@ class PeakMemory:
 
 
 def peak_memories(
-    *, prompt: int, layers: int, heads: int, kv_heads: int, head_dim: int, hidden: int
+    *,
+    prompt: int,
+    computed: int,
+    layers: int,
+    heads: int,
+    kv_heads: int,
+    head_dim: int,
+    hidden: int,
 ) -> Iterator[PeakMemory]:
     """Prefills of `prompt` tokens through a Llama model of this shape with random weights:
     this package's cache plain and with 4 bits, mlx-lm's plain and with 4 bits. Plain rows have the
-    weights' dtype: float32 without Metal, float16 with it."""
+    weights' dtype: float32 without Metal, float16 with it. computed: only the last so many tokens
+    go through the model, over random rows in the place of the others; the last chunk needs most."""
 
     def model() -> llama.Model:
         mx.random.seed(1)
@@ -74,7 +82,7 @@ def peak_memories(
         ("mlx-lm", 4, theirs_quantized),
     )
     for name, bits, make in ways:
-        yield _prefill(name, bits, model(), make, prompt)
+        yield _prefill(name, bits, model(), make, prompt, computed)
 
 
 def _prefill(
@@ -83,12 +91,22 @@ def _prefill(
     model: llama.Model,
     make_cache: Callable[[llama.Model], list[Any]],
     prompt: int,
+    computed: int,
 ) -> PeakMemory:
     cache = make_cache(model)
+    if computed < prompt:
+        args = model.args
+        shape = (1, args.num_key_value_heads or 1, prompt - computed, args.head_dim or 1)
+        for layer in cache:
+            rows = mx.random.normal(shape).astype(model.model.norm.weight.dtype)
+            layer.update_and_fetch(rows, rows)
+            mx.eval(layer.state)
+            del rows
+    filled = sum(layer.nbytes for layer in cache)
     mx.clear_cache()
-    weights = mx.get_active_memory()
+    weights = mx.get_active_memory() - filled
     mx.reset_peak_memory()
-    for start in range(0, prompt, CHUNK):
+    for start in range(max(0, prompt - computed), prompt, CHUNK):
         tokens = mx.arange(start, min(start + CHUNK, prompt)) % 256
         model(tokens[None], cache=cache)
         mx.eval([layer.state for layer in cache])

@@ -44,23 +44,25 @@ def tiled_attention(
     queries: mx.array, keys: KVRows, values: KVRows, *, scale: float, causal: bool
 ) -> mx.array:
     """As plain_attention, with no more than a tile of scores and of dequantized rows at a time."""
-    length = queries.shape[2]
+    batch, heads, length, d = queries.shape
     first = keys.shape[2] - length  # keys before the first row's own
-    tiles = []
+    # By token, as the projection after it takes its input: no copy to reorder it, and in place.
+    out = mx.zeros((batch, length, heads, d), queries.dtype)
     for start in range(0, length, QUERY_TILE):
         stop = min(start + QUERY_TILE, length)
-        tiles.append(
-            _query_tile(
-                queries[:, :, start:stop],
-                keys,
-                values,
-                scale=scale,
-                visible=first + start + 1 if causal else None,
-            )
+        tile = _query_tile(
+            queries[:, :, start:stop],
+            keys,
+            values,
+            scale=scale,
+            visible=first + start + 1 if causal else None,
         )
-        if length > QUERY_TILE:
-            mx.eval(tiles[-1])
-    return tiles[0] if len(tiles) == 1 else mx.concatenate(tiles, axis=2)
+        if length <= QUERY_TILE:
+            return tile
+        out[:, start:stop] = tile.swapaxes(1, 2)
+        del tile
+        mx.eval(out)
+    return out.swapaxes(1, 2)
 
 
 def _query_tile(

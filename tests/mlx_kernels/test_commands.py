@@ -145,7 +145,8 @@ def test_groups_and_layers_change_the_bytes_of_a_token():
 
 def test_peak_memory_of_a_prefill_is_measured_for_all_four_caches(capsys):
     shape = ("--layers", "2", "--head-dim", "64", "--hidden", "64")
-    found = printed(capsys, "peak", "--prompt", "1024", *shape)
+    found = printed(capsys, "peak", "--prompt", "1024", "--computed", "768", *shape)
+    assert (found["prompt"], found["computed"]) == (1024, 768)
     plain, ours, theirs, theirs_quantized = found["prefills"]
     for one in found["prefills"]:
         assert one["cache_dtype"] == "float32"
@@ -154,6 +155,6 @@ def test_peak_memory_of_a_prefill_is_measured_for_all_four_caches(capsys):
     assert plain["cache_bytes"] == theirs["cache_bytes"] == 2 * 2 * 2 * 1024 * 64 * 4
     assert ours["cache_bytes"] == theirs_quantized["cache_bytes"]
     # No matrix of scores, [heads, rows, keys] in float32, is ever whole.
-    scores = 16 * 1024 * 1024 * 4
+    scores = 16 * 768 * 1024 * 4
     assert ours["peak_bytes"] < plain["peak_bytes"] < scores
     assert theirs_quantized["peak_bytes"] > scores

@@ -15,6 +15,7 @@ from mlx_kernels.plain_attention import (
     plain_attention,
     tiled_attention,
 )
+from mlx_kernels.step_inputs import arrays_of
 
 
 def attention_inputs(n, rows=1, heads=4, kv_heads=2, d=64, batch=1, dtype=mx.float32, seed=1):
@@ -94,7 +95,7 @@ def test_memory_does_not_grow_with_the_context():
     for n in (8_192, 24_576):
         q, k, v = attention_inputs(n, 260, heads=16)
         k, v = quantized(k, 64, 4), quantized(v, 64, 4)
-        mx.eval(q, k, v)
+        mx.eval(q, arrays_of(k), arrays_of(v))
         mx.clear_cache()
         mx.reset_peak_memory()
         before = mx.get_active_memory()
@@ -102,4 +103,4 @@ def test_memory_does_not_grow_with_the_context():
         peaks.append(mx.get_peak_memory() - before)
         whole = 16 * 260 * n * 4
         assert peaks[-1] < whole
-    assert peaks[1] < 1.5 * peaks[0]
+    assert peaks[1] < 1.1 * peaks[0]
