@@ -49,7 +49,6 @@ class Approval(Dialog[Decision]):
         Binding("n", "deny", "no"),
         Binding("w", "deny_with_word", "no, and why"),
         Binding("v", "view_all", "view all"),
-        Binding("tab", "unlock", "Answer, while a message is being written", show=False),
         Binding("escape", "close", "deny", show=False),
     ]
     DEFAULT_CSS = """
@@ -158,7 +157,11 @@ class Approval(Dialog[Decision]):
     def on_key(self, event: events.Key) -> None:
         if self._armed:
             return
-        if event.is_printable and event.character:
+        if event.key == "tab":  # here and not as a binding: what is typed next would overtake it
+            event.stop()
+            event.prevent_default()
+            self._arm()
+        elif event.is_printable and event.character:
             event.stop()
             event.prevent_default()
             self._typed(event.character)
@@ -167,10 +170,6 @@ class Approval(Dialog[Decision]):
             event.stop()
             event.prevent_default()
             self._wait_for_quiet()
-
-    def action_unlock(self) -> None:
-        if not self._armed:
-            self._arm()
 
     def _wait_for_quiet(self) -> None:
         if self._pause is not None:
