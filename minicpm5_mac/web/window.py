@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
@@ -19,6 +21,7 @@ SIZE = (1040, 720)
 LEAST_SIZE = (480, 320)
 BACKGROUND = "#15171c"  # as page.css: no white flash before the page is there
 STOP_SECONDS = 15.0
+SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 class NoWindow(Exception):
@@ -85,6 +88,8 @@ def run_window(
     on_listening is told the server's port. Raises NoWindow where there can be none, OSError where
     the page cannot be served.
     """
+    if sys.platform == "linux" and not any(map(os.environ.get, SCREENS)):
+        raise NoWindow("there is no screen")  # GTK would end the process
     try:
         import webview
         from webview.errors import WebViewException

@@ -1,0 +1,46 @@
+"""What a double-click does where it cannot open anything: it says so, and where the log is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def launch(own_home: Path, *flags: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "minicpm5_mac.launcher.launch", *flags],
+        env={
+            **{k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")},
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            **variables,
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS opens a window or a terminal")
+@pytest.mark.parametrize("flags", [["--terminal"], [], ["-psn_0_12345"]])
+def test_without_a_window_or_a_terminal_the_message_says_what_to_do(own_home: Path, flags):
+    run = launch(own_home, *flags)
+    log = (own_home / "log" / "web.log").read_text()
+    assert run.returncode == 1
+    # Standard error went to the log before anything was said; an alert is for macOS.
+    assert run.stdout == run.stderr == ""
+    assert "MiniCPM5 cannot be opened" in log
+    assert "minicpm5-mac chat" in log
+    assert str(own_home / "log") in log
+    assert "Traceback" not in log
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a folder that cannot be written")
+def test_a_log_that_cannot_be_written_is_told_too(tmp_path: Path, own_home: Path):
+    (tmp_path / "file").write_text("")
+    run = launch(own_home, MINICPM5_MAC_HOME=str(tmp_path / "file"))
+    assert run.returncode == 1
+    assert "MiniCPM5 cannot be opened" in run.stderr
