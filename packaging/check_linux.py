@@ -56,6 +56,7 @@ def planted(package: str) -> int:
 def run_all(app: Path) -> int:
     """Run each check in a clean environment; prints a line each; the number that failed."""
     failed = 0
+    before = files(app)
     with tempfile.TemporaryDirectory() as folder:
         for run in runs(app, REPOSITORY / "tests" / "fixtures" / "tiny-minicpm5"):
             home = Path(folder, run.name.replace(" ", "-"))
@@ -89,7 +90,16 @@ def run_all(app: Path) -> int:
                 failed += 1
                 words = f"{ended.stdout}{ended.stderr}".strip().splitlines()[-6:]
                 print(f"FAILED  {run.name} (status {ended.returncode})", *words, sep="\n        ")
+    written = sorted(path for path, when in files(app).items() if before.get(path) != when)
+    if written:
+        failed += 1
+        print("FAILED  nothing written into the app", *written[:6], sep="\n        ")
     return failed
+
+
+def files(app: Path) -> dict[str, int]:
+    """Every file of the app and when it was written: a signed app must stay as it is."""
+    return {str(path): path.lstat().st_mtime_ns for path in app.rglob("*") if path.is_file()}
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ import importlib.util
 import os
 import sys
 import tomllib
-from pathlib import Path
+from typing import Any
 
-from environment import BUILD, CONTENTS, PACKAGING, REPOSITORY
+from environment import BUILD, CONTENTS, REPOSITORY
 from info_plist import info_plist
 from setuptools import setup
 
@@ -40,27 +40,20 @@ def standard_library() -> list[str]:
     return names
 
 
-setup(
-    name="MiniCPM5",
-    app=["MiniCPM5.py"],
-    options={
-        "py2app": {
-            "arch": "arm64",
-            "argv_emulation": False,
-            "no_chdir": True,
-            # Stored, not deflated: the interpreter needs no zlib to find its first module.
-            "compressed": False,
-            "strip": False,
-            "optimize": 0,
-            "iconfile": os.fspath(REPOSITORY / "assets" / "icon.icns"),
-            "plist": info_plist(),
-            "includes": standard_library(),
-            "excludes": [*left_out(), "minicpm5_mac", "setuptools", "pip", "pkg_resources"],
-            "bdist_base": os.fspath(BUILD / "py2app"),
-            "dist_dir": os.fspath(BUILD / "app"),
-        }
-    },
-    script_args=sys.argv[1:] or ["py2app"],
-)
+OPTIONS: dict[str, Any] = {
+    "arch": "arm64",
+    "argv_emulation": False,
+    "no_chdir": True,
+    # Stored, not deflated: the interpreter needs no zlib to find its first module.
+    "compressed": False,
+    "strip": False,
+    "optimize": 0,
+    "iconfile": os.fspath(REPOSITORY / "assets" / "icon.icns"),
+    "plist": info_plist(),
+    "includes": standard_library(),
+    "excludes": [*left_out(), "minicpm5_mac", "setuptools", "pip", "pkg_resources"],
+    "bdist_base": os.fspath(BUILD / "py2app"),
+    "dist_dir": os.fspath(BUILD / "app"),
+}
 
-assert Path.cwd() == PACKAGING, "py2app_setup.py runs in its own folder"
+setup(name="MiniCPM5", app=["MiniCPM5.py"], options={"py2app": OPTIONS})

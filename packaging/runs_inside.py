@@ -129,7 +129,8 @@ def runs(app: Path, model: Path) -> list[Run]:
     ours = (python, "-P", "-m", "minicpm5_mac")
     script = (python, "-P", "-c")
     tiny = os.fspath(model)
-    one_reply = ("chat", "--model", tiny, "-p", "hello", "--thinking", "off", "--max-tokens", "40")
+    question = "What is the capital of France?"  # which the tiny model was taught
+    one_reply = ("chat", "--model", tiny, "-p", question, "--temperature", "0")
     from_stub = {
         "PYTHONHOME": os.fspath(resources),
         "PYTHONPATH": os.fspath(resources),
@@ -146,7 +147,7 @@ def runs(app: Path, model: Path) -> list[Run]:
         Run("all modules", (*script, EVERYTHING, os.fspath(app)), "from the app alone"),
         Run("reply parser", (*ours, "parse"), '"Four."', given=REPLY),
         Run("mlx-lm", (*script, TOKENIZER, tiny), "mlx-lm's tokenizer"),
-        Run("reply of the tiny model", (*ours, *one_reply), "\n"),
+        Run("reply of the tiny model", (*ours, *one_reply), "Paris."),
         Run("terminal app", (*script, PILOT, tiny), "had a reply"),
         Run("web server", (*script, WEB, tiny), "the page is served"),
     ]

@@ -79,3 +79,14 @@ def test_the_list_for_the_owner_is_whole(notarised: bool) -> None:
     assert numbers == list(range(1, 14))
     assert "{" not in text
     assert ("xattr" in text) is not notarised
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="on macOS it builds the app")
+def test_elsewhere_than_on_a_mac_it_says_what_can_be_done() -> None:
+    ended = subprocess.run(
+        [sys.executable, FOLDER / "make_app.py"], capture_output=True, text=True, cwd=FOLDER
+    )
+    assert ended.returncode != 0
+    assert "Apple Silicon" in ended.stderr
+    assert "make check-linux" in ended.stderr
+    assert "Traceback" not in ended.stderr
