@@ -25,7 +25,7 @@ from minicpm5_mac.app.transcript.shown_text import ShownText
 from minicpm5_mac.sandbox.policy import Policy
 
 SIZE = (100, 40)
-WRONG, RIGHT = "Helo, world!\n", "Hello, world!\n"
+WRONG, RIGHT = 'print("Helo, world!")\n', 'print("Hello, world!")\n'
 TASK = prompt("fix_greeting").messages()[-1]["content"]
 
 
@@ -66,8 +66,8 @@ async def test_read_edit_run_answer_take_back_and_bring_again(agent: ChatApp, to
         await send(pilot, agent, TASK)
         await asked(pilot, agent, "edit_file")
         shown = screen_text(agent)
-        assert "-Helo, world!" in shown
-        assert "+Hello, world!" in shown
+        assert '-print("Helo, world!")' in shown
+        assert '+print("Hello, world!")' in shown
         assert path.read_text() == WRONG
         await pilot.press("y")
         command = await asked(pilot, agent, "run_command")
@@ -85,11 +85,11 @@ async def test_read_edit_run_answer_take_back_and_bring_again(agent: ChatApp, to
         await pilot.press("f7")
         await until(pilot, lambda: isinstance(agent.screen, Changes))
         preview = agent.screen.query_one(ShownText)
-        await until(pilot, lambda: "+Helo, world!" in preview.text)
+        await until(pilot, lambda: '+print("Helo, world!")' in preview.text)
         await pilot.press("u")
         await until(pilot, lambda: path.read_text() == WRONG)
         await until(pilot, lambda: "Taken back: 1 file." in screen_text(agent))
-        await until(pilot, lambda: "-Helo, world!" in preview.text)
+        await until(pilot, lambda: '-print("Helo, world!")' in preview.text)
         await pilot.press("u")
         await until(pilot, lambda: path.read_text() == RIGHT)
         await pilot.press("escape")
