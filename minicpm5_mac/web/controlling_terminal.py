@@ -14,10 +14,11 @@ import termios
 
 
 def main() -> None:
-    """Take standard input as controlling terminal; the program is replaced by the command."""
+    """Take standard input as controlling terminal; the program is replaced by the command.
+
+    Raises OSError where the server went first: there is no terminal any more then.
+    """
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    if os.getppid() == 1:  # the server went before there was a terminal to hang up
-        sys.exit(1)
     os.execv(sys.argv[1], sys.argv[1:])
 
 

@@ -17,6 +17,10 @@ from served_chat import PATIENCE, wait_until
 
 from minicpm5_mac.launcher.single_instance import OpenChat, SingleInstance, open_here
 
+pytest.importorskip("Xlib", reason="closes the window: pip install python-xlib")
+from Xlib.display import Display
+from Xlib.protocol.event import ClientMessage
+
 APT = "apt-get install xvfb xdotool gir1.2-webkit2-4.1 libgirepository1.0-dev libcairo2-dev"
 
 
@@ -77,7 +81,20 @@ def command_of(process: psutil.Process) -> list[str]:
     return []
 
 
-@pytest.mark.parametrize("ending", ["the app is left", "the window's process is killed"])
+def press_close_button(screen: str, window: int) -> None:
+    """What a window manager does (ICCCM, WM_DELETE_WINDOW); there is none on the screen."""
+    display = Display(screen)
+    protocols, delete = map(display.intern_atom, ("WM_PROTOCOLS", "WM_DELETE_WINDOW"))
+    target = display.create_resource_object("window", window)
+    target.send_event(
+        ClientMessage(window=target, client_type=protocols, data=(32, [delete, 0, 0, 0, 0]))
+    )
+    display.close()
+
+
+@pytest.mark.parametrize(
+    "ending", ["the app is left", "the window is closed", "the window's process is killed"]
+)
 def test_the_window_opens_is_found_by_a_second_start_and_its_end_ends_all(
     screen: str, tiny_model: Path, own_home: Path, ending: str
 ):
@@ -109,10 +126,12 @@ def test_the_window_opens_is_found_by_a_second_start_and_its_end_ends_all(
         if ending == "the app is left":
             xdotool(screen, "windowfocus", "--sync", window)
             xdotool(screen, "key", "ctrl+q")
+        elif ending == "the window is closed":
+            press_close_button(screen, int(window))
         else:
             first.kill()
         first.wait(PATIENCE)
-        assert first.returncode == (0 if ending == "the app is left" else -9)
+        assert first.returncode == (-9 if ending == "the window's process is killed" else 0)
         wait_until(lambda: not any(p.is_running() for p in family.values()), f"the end of {family}")
         freed = open_here("terminal")
         assert isinstance(freed, SingleInstance)
