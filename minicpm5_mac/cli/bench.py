@@ -41,7 +41,9 @@ def run(arguments: argparse.Namespace) -> int:
     from minicpm5_mac.engine.options import EngineOptions
     from minicpm5_mac.engine.startup import start_model
     from minicpm5_mac.failure import Failure
-    from minicpm5_mac.model.loading import LoadedModel
+    from minicpm5_mac.model.check import check_model
+    from minicpm5_mac.model.fit import memory_limit
+    from minicpm5_mac.model.loading import LoadedModel, load
 
     configuration = load_configuration()
     options = engine_options(arguments.model or configuration.model, arguments, configuration)
@@ -66,11 +68,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     loaded, ready = started(options)
     # mlx-lm gets weights of its own: ours are joined, and its attention is to be its own.
-    peer, _ = started(msgspec.structs.replace(options, kernels=False, kv_bits=16))
+    folder = Path(ready.path)
+    peer = load(folder, check_model(folder).config, available_memory=memory_limit(), as_mlx_lm=True)
     result = compare(
         loaded,
         peer,
-        Path(ready.path),
+        folder,
         name=ready.name,
         prompt_tokens=arguments.prompt_tokens,
         tokens=arguments.tokens,

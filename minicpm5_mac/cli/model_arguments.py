@@ -34,7 +34,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         help="bits of the KV cache (default 16); auto: as many as the context leaves room for",
     )
     group.add_argument(
-        "--no-kernels", action="store_true", help="mlx-lm's own attention, and a 16-bit cache"
+        "--no-kernels", action="store_true", help="plain MLX instead of our Metal kernels"
     )
 
 

@@ -14,8 +14,8 @@ class EngineOptions(msgspec.Struct, frozen=True, omit_defaults=True):
 
     model: an alias, a hub repository, a folder, or an imported model's name. context: tokens
     wanted, None for as many as the model was made for and memory holds. kv_bits: of the KV cache;
-    "auto" takes as many as the wanted context leaves room for. kernels: use this project's
-    attention; without it mlx-lm's own, and a 16-bit cache.
+    "auto" takes as many as the wanted context leaves room for. kernels: this project's Metal
+    kernels where they are measured to be faster; without them plain MLX.
     """
 
     model: str

@@ -105,10 +105,7 @@ def _kv_bits(checked: CheckedModel, options: EngineOptions, limit: int) -> int:
     """
     wanted = options.context or int(checked.config.get("max_position_embeddings") or 2048)
     numbers = number_bytes(device_kind())
-    if options.kv_bits != "auto":
-        choices = [options.kv_bits if options.kernels else 16]
-    else:
-        choices = [16, 8, 4] if options.kernels else [16]
+    choices = [options.kv_bits] if options.kv_bits != "auto" else [16, 8, 4]
     for bits in choices:
         result = fit(checked.config, checked.weight_bytes, limit, wanted, bits, numbers)
         if result.fits:

@@ -20,7 +20,7 @@ from minicpm5_mac.model.lock import one_at_a_time
 from minicpm5_mac.model.progress import OnEvent
 
 # Raised when an import writes something else than before, so that old folders are made again.
-IMPORT_VERSION = 2
+IMPORT_VERSION = 3
 
 RECORD = "import.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

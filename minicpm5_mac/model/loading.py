@@ -14,6 +14,7 @@ from mlx.utils import tree_flatten, tree_map
 from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.utils import load_model
 
+from minicpm5_mac import locations
 from minicpm5_mac.failure import Failure
 from minicpm5_mac.model import openblas
 from minicpm5_mac.model.inventory import quantization_text
@@ -57,12 +58,15 @@ def load(
     available_memory: int | None = None,
     kv_bits: int = 16,
     kernels: bool = True,
+    as_mlx_lm: bool = False,
 ) -> LoadedModel:
     """Load a folder in MLX format. Raises Failure where it is not one or is damaged.
 
     config: instead of what config.json says, as `check_model` returns it. available_memory: bytes
     that may be used; float32 weights on a CPU are chosen by it. kv_bits: 16, 8 or 4, of the KV
-    cache. kernels: put this project's attention in; kv_bits below 16 needs it.
+    cache. kernels: Metal kernels where a measurement on this machine, kept in the cache folder,
+    finds them right and faster; otherwise plain MLX. as_mlx_lm: leave the model as mlx-lm has it,
+    to measure against.
     """
     encoder = load_prompt_encoder(folder)
     try:
@@ -78,8 +82,13 @@ def load(
     quantization = quantization_text(config)
     if device == "cpu":
         notes += _suit_cpu(model, available_memory)
-    if kernels:
-        installed = install(model, kv_bits=kv_bits)
+    if not as_mlx_lm:
+        installed = install(
+            model,
+            kv_bits=kv_bits,
+            kernels=kernels,
+            measurements=locations.cache_dir() / "kernels",
+        )
         kv_bits = installed.kv_bits
         notes += installed.notes
     mx.eval(model.parameters())
@@ -95,7 +104,7 @@ def load(
         context_length=int(config.get("max_position_embeddings") or 2048),
         quantization=quantization,
         device=device,
-        kv_bits=kv_bits if kernels else 16,
+        kv_bits=kv_bits,
         notes=tuple(notes),
     )
 
