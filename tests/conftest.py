@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from pathlib import Path
 
@@ -17,6 +18,10 @@ SHARED = Path(__file__).parents[2] / "shared"
 
 sys.path.insert(0, str(FIXTURES))  # `from tiny.prompts import prompt`
 openblas.preload()  # before any test imports MLX
+
+# macOS starts processes with 256 descriptors, and a worker runs hundreds of apps and stores.
+_soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(_hard, 10_240) if _hard > 0 else 10_240, _hard))
 
 # Machines are shared and noisy: how long an example takes says nothing about the rule.
 settings.register_profile("noisy", deadline=None, suppress_health_check=[HealthCheck.too_slow])

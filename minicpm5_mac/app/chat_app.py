@@ -26,6 +26,7 @@ from minicpm5_mac.app.flows import copying, models, settings
 from minicpm5_mac.app.interrupt import Rung
 from minicpm5_mac.app.key_help import key_sections, spelled
 from minicpm5_mac.app.live_chat import LiveChat
+from minicpm5_mac.app.lost_terminal import when_lost
 from minicpm5_mac.app.model_places import short_name
 from minicpm5_mac.app.model_state import ModelState
 from minicpm5_mac.app.options import AppOptions
@@ -123,14 +124,21 @@ class ChatApp(App[None]):
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, self._end_at_once)
+            when_lost(0, lambda: self._terminal_is_lost(loop))
+
+    def _terminal_is_lost(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._end_soon()  # from this thread: the loop may be waiting for the terminal itself
+        loop.call_soon_threadsafe(self.action_leave)
 
     def _end_at_once(self) -> None:
-        # Without a terminal, Textual 8.2 waits for its writing thread, which died of the first
-        # write, and the model would stay in memory. The model process ends with this one.
+        self._end_soon()
+        self.action_leave()
+
+    def _end_soon(self) -> None:
+        # See lost_terminal.py: leaving may never end. The model process ends with this one.
         end = threading.Timer(SIGNALLED_SECONDS, os._exit, (1,))
         end.daemon = True
         end.start()
-        self.action_leave()
 
     def _handle_exception(self, error: Exception) -> None:
         # Textual's own way prints a traceback with the values of variables in it.

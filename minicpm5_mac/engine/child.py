@@ -100,7 +100,14 @@ def main() -> None:
     threading.Thread(target=outlet.beat, daemon=True).start()
 
     openblas.preload()  # before anything imports MLX
-    from minicpm5_mac.engine.engine import LocalEngine  # after the threads: it takes seconds
+    try:
+        from minicpm5_mac.engine.engine import LocalEngine  # after the threads: it takes seconds
+    except Exception as error:
+        log.exception("the engine cannot be imported")
+        text = f"The engine cannot be loaded: {type(error).__name__}: {error}"
+        outlet.send(ModelFailed("error", text, "Install minicpm5-mac again."))
+        # Not a return: a daemon thread holds standard input, and Python's own way out aborts.
+        os._exit(1)
 
     engine: LocalEngine | None = None
     while True:

@@ -115,7 +115,7 @@ def test_ten_calls_read_only_what_is_new(engine, session, workspace, store):
     assert [event.result for event in finished(heard)] == [f"a note\n{n}\n" for n in range(1, 11)]
     steps = usages(heard)
     assert len(steps) == 11
-    assert steps[0].prefilled_tokens > 10 * STEP
+    assert steps[0].prompt_tokens > 10 * STEP
     for before, step in itertools.pairwise(steps):
         # All that was read and written before is in the cache, the last token aside.
         assert step.cached_tokens >= before.prompt_tokens + before.generated_tokens - 1
