@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from textual.content import Content, Span
 
 from minicpm5_mac.app.markdown.code import CodeText
@@ -138,9 +138,10 @@ class LabelLine:
     prefix: Content = EMPTY
 
     def rows(self, width: int, before: list[Row]) -> list[Row]:
-        return [
-            Row(self.prefix + _PAD, plain(self.label, ".markdown--label"), fill=".markdown--code")
-        ]
+        prefix = self.prefix + _PAD
+        room = max(1, width - cell_len(prefix.plain))
+        label = self.label if cell_len(self.label) <= room else set_cell_size(self.label, room)
+        return [Row(prefix, plain(label, ".markdown--label"), fill=".markdown--code")]
 
 
 @dataclass(slots=True)
