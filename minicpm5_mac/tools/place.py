@@ -28,7 +28,8 @@ class Spot:
     """A resolved place below a root: `name` in the folder `folder` (a descriptor).
 
     name is `.` for a root itself. path: absolute, for people. The last part may not exist; it is
-    never a link. writable: the root may be written. stat: None where nothing is there.
+    never a link. writable: the root may be written. stat: None where nothing is there. The
+    descriptor is closed with the spot.
     """
 
     def __init__(self, folder: int, name: str, path: str, writable: bool) -> None:
@@ -40,6 +41,9 @@ class Spot:
             self.stat = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
             self.stat = None
+
+    def __del__(self) -> None:
+        os.close(self.folder)
 
 
 def resolve(place: dict, path: str, *, make_folders: bool = False) -> Spot:
@@ -70,6 +74,23 @@ def _root_of(place: dict, path: str) -> tuple[str, bool, str]:
 
 def _walk(place: dict, root: str, writable: bool, rest: str, path: str, make_folders: bool) -> Spot:
     folders = [os.open(root, _FOLDER)]
+    try:
+        return _walk_from(folders, place, root, writable, rest, path, make_folders)
+    finally:
+        for folder in folders:
+            os.close(folder)
+
+
+def _walk_from(
+    folders: list[int],
+    place: dict,
+    root: str,
+    writable: bool,
+    rest: str,
+    path: str,
+    make_folders: bool,
+) -> Spot:
+    """folders: open descriptors on the way; the one that the spot keeps is taken out."""
     names: list[str] = []
     parts = _parts(rest)
     links = 0
@@ -88,16 +109,17 @@ def _walk(place: dict, root: str, writable: bool, rest: str, path: str, make_fol
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
             if link.startswith("/"):
                 # Once more from the root it leads to, with what is left of the path.
-                for folder in folders:
-                    os.close(folder)
                 root, writable, below = _root_of(place, link)
-                folders, names = [os.open(root, _FOLDER)], []
+                folders.append(os.open(root, _FOLDER))
+                while len(folders) > 1:
+                    os.close(folders.pop(0))
+                names = []
                 parts = _parts(below) + parts
             else:
                 parts = _parts(link) + parts
             continue
         if not parts:
-            return Spot(folders[-1], part, "/".join([root, *names, part]), writable)
+            return Spot(folders.pop(), part, "/".join([root, *names, part]), writable)
         if make_folders and writable:
             try:  # noqa: SIM105 (contextlib would be one more import)
                 os.mkdir(part, dir_fd=folders[-1])
@@ -106,8 +128,8 @@ def _walk(place: dict, root: str, writable: bool, rest: str, path: str, make_fol
         folders.append(os.open(part, _FOLDER, dir_fd=folders[-1]))
         names.append(part)
     if names:
-        return Spot(folders[-2], names[-1], "/".join([root, *names]), writable)
-    return Spot(folders[-1], ".", root, writable)
+        return Spot(folders.pop(-2), names[-1], "/".join([root, *names]), writable)
+    return Spot(folders.pop(), ".", root, writable)
 
 
 def _parts(path: str) -> list[str]:
