@@ -38,7 +38,7 @@ def test_show_still_shows_what_holds_beside_a_mistake(config_file: Path, capsys)
     assert main(["config", "show"]) == 1
     shown = capsys.readouterr()
     assert 'model = "demo"' in shown.out
-    assert 'kv_bits = "auto"' in shown.out
+    assert "kv_bits = 16" in shown.out
     assert "line 2: kv_bits takes 16, 8, 4" in shown.err
 
 
