@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ FIXTURES = Path(__file__).parent / "fixtures"
 TINY_MODEL = FIXTURES / "tiny-minicpm5"
 SHARED = Path(__file__).parents[2] / "shared"
 
-sys.path.insert(0, str(FIXTURES))  # `from tiny.prompts import prompt`
 openblas.preload()  # before any test imports MLX
 
 # macOS starts processes with 256 descriptors, and a worker runs hundreds of apps and stores.

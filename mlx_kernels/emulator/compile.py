@@ -195,6 +195,9 @@ def _environment_digest() -> str:
         repr(build.kernel_flags()),
         str(_runtime_path()),
         metadata.version("mlx"),
+        # A fault is placed by the paths in the library, and another checkout's differ.
+        str(INCLUDE),
+        str(mlx_include()),
         *(p.read_text(encoding="utf-8") for p in own),
     )
 

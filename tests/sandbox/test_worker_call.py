@@ -66,7 +66,7 @@ def test_an_exception_is_an_error_with_its_kind(tool, sandbox):
         ("def run(x): pass", "TypeError"),
         ("def other(): pass", "AttributeError"),
         ("def run(:", "SyntaxError"),
-        ("import numpy\ndef run(): pass", "ModuleNotFoundError"),
+        ("import no_such_package\ndef run(): pass", "ModuleNotFoundError"),
         ("def run():\n a = []\n a.append(a)\n return a", "ValueError"),
     ],
 )

@@ -85,7 +85,7 @@ def test_their_code_never_runs_outside_of_the_sandbox(sandbox, workspace, folder
         ("SCHEMA = {'name': 'read_file'}\ndef run(): pass", "already"),
         ("SCHEMA = {'name': 'x', 'parameters': []}\ndef run(): pass", "JSON schema"),
         ("SCHEMA = {'name': 'x'\n", "SyntaxError"),
-        ("import numpy", "No module named"),
+        ("import no_such_package", "No module named"),
         ("while True: pass", "time limit"),
     ],
 )

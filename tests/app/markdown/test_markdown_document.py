@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_texts import markdown_texts
 from rich.cells import cell_len
 
 from minicpm5_mac.app.markdown import MarkdownDocument
@@ -17,9 +15,6 @@ from minicpm5_mac.app.markdown.layout import Layout
 from minicpm5_mac.app.markdown.lines import Row
 from minicpm5_mac.app.markdown.parser import parse
 from minicpm5_mac.visible_text import visible
-
-sys.path.insert(0, str(Path(__file__).parent))
-from markdown_texts import markdown_texts
 
 NEVER = 10**9
 
