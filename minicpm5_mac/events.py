@@ -248,12 +248,14 @@ class MessageSaved(Event, frozen=True):
 
     Ids are the store's; parent is the message it answers or follows, None for a first one.
     For an assistant it comes before the first text, and the text is saved as it streams.
+    siblings: the versions of a message of the user or the assistant, itself included, oldest first.
     """
 
     conversation: str
     message: int
     role: Role
     parent: int | None
+    siblings: tuple[int, ...] = ()
 
 
 # Tools ------------------------------------------------------------------------------------------

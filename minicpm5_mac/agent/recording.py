@@ -100,13 +100,14 @@ class ReplyRecorder:
             else:
                 message = self._continued.id
                 self._messages.reopen_reply(message)
+            versions = self._messages.siblings(self._conversation, message)
         except Failure as failure:
             self._problem = failure
             return ()
         self.message = message
         self._flusher = threading.Thread(target=self._flush_until_end, daemon=True)
         self._flusher.start()
-        return (MessageSaved(self._conversation, message, "assistant", self._parent),)
+        return (MessageSaved(self._conversation, message, "assistant", self._parent, versions),)
 
     def _flush_until_end(self) -> None:
         while not self._ended.wait(FLUSH_SECONDS):

@@ -247,7 +247,8 @@ class Session:
         assert self._conversation is not None
         message = self._store.messages.add(self._conversation, parent, "user", text, attachments)
         self._head = message
-        return MessageSaved(self._conversation, message, "user", parent)
+        versions = self._store.messages.siblings(self._conversation, message)
+        return MessageSaved(self._conversation, message, "user", parent, versions)
 
     def _reply(
         self,

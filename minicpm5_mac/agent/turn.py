@@ -263,7 +263,8 @@ class Turn:
         parent = self.head
         message = self._store.messages.add(self._conversation, parent, "user", NUDGE)
         self.head = message
-        return MessageSaved(self._conversation, message, "user", parent)
+        versions = self._store.messages.siblings(self._conversation, message)
+        return MessageSaved(self._conversation, message, "user", parent, versions)
 
     def _limit_reached(self, toolbox: Toolbox, number: int) -> TurnCause | None:
         limits = toolbox.limits

@@ -165,9 +165,15 @@ def test_the_engine_s_events_pass_unchanged_and_ids_are_told_first(store: Conver
     session, _ = session_of(store, script)
     events = list(session.send("hi"))
     user, reply = [e for e in events if isinstance(e, MessageSaved)]
-    assert events[0] == user == MessageSaved(session.conversation, user.message, "user", None)
+    assert (
+        events[0]
+        == user
+        == MessageSaved(session.conversation, user.message, "user", None, (user.message,))
+    )
     assert events[2] == reply
-    assert reply == MessageSaved(session.conversation, reply.message, "assistant", user.message)
+    assert reply == MessageSaved(
+        session.conversation, reply.message, "assistant", user.message, (reply.message,)
+    )
     assert [e for e in events if not isinstance(e, MessageSaved)] == script
     stored = session.messages()[-1]
     assert stored.id == reply.message == session.head
@@ -324,7 +330,7 @@ def test_a_cut_reply_goes_on_in_its_own_place(store: ConversationStore):
     reply = session.head
     events = list(session.continue_reply())
     assert events[0] == MessageSaved(
-        session.conversation, reply, "assistant", session.messages()[0].id
+        session.conversation, reply, "assistant", session.messages()[0].id, (reply,)
     )
     request = engine.requests[1]
     assert request.continue_last

@@ -116,9 +116,23 @@ async def test_regenerate_adds_a_version_and_the_brackets_walk_between_them(opti
         assert len(app.chat.transcript.messages) == 2
         reply = app.chat.transcript.last_reply
         assert reply is not None
+        await until(pilot, lambda: "2 of 2" in screen_text(app))
         reply.focus()
         await pilot.press("left_square_bracket")
         await until(pilot, lambda: app.live.session.head == first)
+        await until(pilot, lambda: "1 of 2" in screen_text(app))
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_the_bell_rings_at_the_end_of_a_reply_when_asked_for(
+    options: AppOptions, wanted: bool, monkeypatch: pytest.MonkeyPatch
+):
+    app = ChatApp(dataclasses.replace(options, bell=wanted))
+    rung: list[bool] = []
+    monkeypatch.setattr(app, "bell", lambda: rung.append(True))
+    async with app.run_test(size=SIZE) as pilot:
+        await say(pilot, QUESTION)
+        assert bool(rung) is wanted
 
 
 async def test_editing_sends_a_branch_and_brings_the_draft_back(options: AppOptions):

@@ -196,13 +196,13 @@ class ReplyingScreen(ConversationScreen):
                 case FilesChanged(changes=changes) if self.live.toolbox is not None:
                     workspace = self.live.toolbox.policy.workspace
                     self.transcript.add_notice(changed_files(changes, workspace))
-                case MessageSaved(role="user", message=message) if self._user_view is not None:
-                    self._user_view.message_id = str(message)
+                case MessageSaved(role="user") if self._user_view is not None:
+                    self._user_view.saved(event.message, event.siblings)
                     self._user_view = None
                     self.unsent.take_sending()
                     self.keep_draft()
-                case MessageSaved(role="assistant", message=message) if view is not None:
-                    view.message_id = str(message)
+                case MessageSaved(role="assistant") if view is not None:
+                    view.saved(event.message, event.siblings)
                 case Notice(code=code, text=text, once=once):
                     if not (once and code in self._noticed):
                         self.transcript.add_notice(text)

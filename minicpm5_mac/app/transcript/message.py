@@ -34,7 +34,7 @@ class EditRequested(Message):
 class MessageView(Widget, can_focus=True):
     """A message of the transcript; it takes the focus, so that keys can act on it.
 
-    message_id: the store's id; set it when the store knows the message.
+    message_id: the store's id, "" until the store knows the message.
     """
 
     DEFAULT_CSS = Path(__file__).with_name("message.tcss").read_text(encoding="utf-8")
@@ -56,6 +56,7 @@ class MessageView(Widget, can_focus=True):
         super().__init__(id=id, classes="continues" if continues else None)
         self.message_id = message_id
         self.versions = versions
+        self._speaker: Label | None = None
         self.continues = continues
 
     @property
@@ -73,9 +74,22 @@ class MessageView(Widget, can_focus=True):
         return []
 
     def compose(self) -> ComposeResult:
+        self._speaker = Label(self._heading, classes="speaker", markup=False)
+        yield self._speaker
+
+    def saved(self, message_id: int, siblings: tuple[int, ...]) -> None:
+        """The store knows the message, and which versions of it there are."""
+        self.message_id = str(message_id)
+        if message_id in siblings:
+            self.versions = (siblings.index(message_id) + 1, len(siblings))
+        if self._speaker is not None:
+            self._speaker.update(self._heading)
+
+    @property
+    def _heading(self) -> str:
         number, count = self.versions
         which = f"  {number} of {count}  [ previous  ] next" if count > 1 else ""
-        yield Label(f"{self.SPEAKER}{which}", classes="speaker", markup=False)
+        return f"{self.SPEAKER}{which}"
 
     def action_copy_message(self) -> None:
         self.post_message(CopyRequested(self.text, "message"))
