@@ -19,6 +19,9 @@ FIRST_CHUNK = 32
 SMALLEST_CHUNK = 8
 # mlx-lm's prefill_step_size; larger chunks are no faster and need more memory.
 LARGEST_CHUNK = 2048
+# A larger chunk is never slower a token until attention outgrows the rest, so what a small one took
+# says enough of the next; not all at once, for the first may have been lucky.
+LARGEST_GROWTH = 8
 # Seconds a chunk should take: below the second that is promised, for the machine slows down as
 # the context grows.
 CHUNK_SECONDS = 0.6
@@ -53,6 +56,6 @@ class Prefill:
         if tokens < self._chunk and seconds < CHUNK_SECONDS:
             return  # a short last chunk that was quick says little about a full one
         wanted = tokens * CHUNK_SECONDS / max(seconds, 1e-6)
-        wanted = int(min(wanted, 2 * self._chunk, LARGEST_CHUNK))
+        wanted = int(min(wanted, LARGEST_GROWTH * self._chunk, LARGEST_CHUNK))
         # Multiples of 32 rows suit the matrix kernels' tiles.
         self._chunk = max(SMALLEST_CHUNK, wanted if wanted < 32 else wanted // 32 * 32)
