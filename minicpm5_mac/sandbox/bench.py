@@ -30,7 +30,7 @@ class Shape:
     @classmethod
     def of(cls, policy: Policy) -> Shape:
         # The time a command gets is the caller's to choose, call by call.
-        limits = replace(policy.limits, wall_seconds=Limits.wall_seconds)
+        limits = replace(policy.limits, wall_seconds=Limits.wall_seconds, lasting=False)
         return cls(bool(policy.read), bool(policy.write), limits)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from minicpm5_mac.failure import Failure
 from minicpm5_mac.sandbox.environment import sandbox_environment, user_name
 from minicpm5_mac.sandbox.placeholders import Placeholders
-from minicpm5_mac.sandbox.policy import MIB, Policy, program_folders
+from minicpm5_mac.sandbox.policy import MIB, Policy, cpu_seconds, program_folders
 from minicpm5_mac.sandbox.seccomp import ARCHITECTURES, seccomp_program
 from minicpm5_mac.sandbox.wrapping import Wrapped
 
@@ -41,6 +41,7 @@ SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin")
 BWRAP_PATH = "/usr/bin:/usr/local/bin:/bin:/run/current-system/sw/bin"
 INSTALL_ADVICE = "Install it with `sudo apt install bubblewrap` (or your system's package manager)."
 
+MOST_ENVIRONMENT_BYTES = 48 * 1024  # has to fit into a pipe's buffer, 64 KiB (pipe(7))
 SHARED_MEMORY_BYTES = 64 * MIB  # /dev/shm is memory that no process's size shows
 # Nested repositories are looked for this far down: a walk before every command has to be short.
 NESTED_DEPTH, NESTED_FOLDERS = 3, 400
@@ -56,14 +57,18 @@ def wrap(policy: Policy, command: Sequence[str], tmp: Path) -> Wrapped:
             f"the Linux sandbox has no system call filter for {machine}",
             f"It runs on {' and '.join(ARCHITECTURES)}.",
         )
+    given = _setting(policy.environment)
     pins = _protected_paths(policy)
     placeholders = _hold(pins)
     status_read, status_write = os.pipe()
     contents = [_readable(data) for data in (seccomp_program(machine), *_accounts(tmp))]
     environment = sandbox_environment(tmp, _readable_roots(policy), SYSTEM_PATH)
+    # In a pipe, for a command line can be read by every user of the machine.
+    contents += [_readable(given)] if given else []
     argv = [
         bwrap,
         *arguments(policy, tmp, environment, pins),
+        *(["--args", str(contents[3])] if given else []),
         *("--json-status-fd", str(status_write)),
         *("--seccomp", str(contents[0])),
         *("--ro-bind-data", str(contents[1]), "/etc/passwd"),
@@ -132,7 +137,7 @@ def limit_arguments(policy: Policy) -> list[str]:
         "--core=0",
         f"--fsize={limits.file_bytes}",
         f"--nofile={limits.open_files}",
-        f"--cpu={int(limits.wall_seconds) + 1}",
+        f"--cpu={cpu_seconds(limits)}",
         f"--nproc={limits.processes}",
         f"--data={limits.memory_bytes}",
     ]
@@ -234,6 +239,18 @@ def _accounts(tmp: Path) -> tuple[bytes, bytes]:
     name = user_name()
     passwd = f"{name}:x:1000:1000::{tmp}/home:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n"
     return passwd.encode(), f"{name}:x:1000:\nnogroup:x:65534:\n".encode()
+
+
+def _setting(environment: Sequence[tuple[str, str]]) -> bytes:
+    """Arguments of bwrap, each ended by a NUL, that set these variables."""
+    words = [word for name, value in environment for word in ("--setenv", name, value)]
+    data = b"".join(os.fsencode(word) + b"\0" for word in words)
+    if len(data) > MOST_ENVIRONMENT_BYTES:
+        raise Failure(
+            f"the environment given to a program is {len(data):,} bytes long",
+            f"At most {MOST_ENVIRONMENT_BYTES:,} are passed on: put long values into a file.",
+        )
+    return data
 
 
 def _readable(data: bytes) -> int:

@@ -17,7 +17,13 @@ from pathlib import Path
 from minicpm5_mac.failure import Failure
 from minicpm5_mac.sandbox import protected
 from minicpm5_mac.sandbox.environment import sandbox_environment
-from minicpm5_mac.sandbox.policy import Policy, check_path_text, outermost, program_folders
+from minicpm5_mac.sandbox.policy import (
+    Policy,
+    check_path_text,
+    cpu_seconds,
+    outermost,
+    program_folders,
+)
 from minicpm5_mac.sandbox.wrapping import Wrapped
 
 SANDBOX_EXEC = "/usr/bin/sandbox-exec"
@@ -130,13 +136,18 @@ def _wrap(policy: Policy, command: Sequence[str], tmp: Path, text: str) -> Wrapp
     if not Path(SANDBOX_EXEC).exists():
         raise Failure(f"{SANDBOX_EXEC} is missing, so tools are off", "Chat works without them.")
     environment = sandbox_environment(tmp, _readable(policy), SYSTEM_PATH)
+    given = dict(policy.environment)
+    variables = [f"{name}={value}" for name, value in environment.items() if name not in given]
+    # What the user gives is inherited, from an environment that holds nothing else: a command
+    # line can be read by every user of the machine.
+    clean = () if given else ("-i",)
     return Wrapped(
         (
             *(SANDBOX_EXEC, "-p", text, "--"),
-            *("/usr/bin/env", "-i", *(f"{name}={value}" for name, value in environment.items())),
+            *("/usr/bin/env", *clean, *variables),
             *("/bin/zsh", "-f", "-c", _limited_start(policy), str(policy.workspace), *command),
         ),
-        environment={"PATH": "/usr/bin:/bin"},
+        environment={"PATH": "/usr/bin:/bin", **given},
     )
 
 
@@ -217,7 +228,7 @@ def _limited_start(policy: Policy) -> str:
     limits = policy.limits
     return (
         f"ulimit -c 0; ulimit -f {limits.file_bytes // 512}; ulimit -n {limits.open_files}; "
-        f'ulimit -t {int(limits.wall_seconds) + 1}; cd "$0" && exec "$@"'
+        f'ulimit -t {cpu_seconds(limits)}; cd "$0" && exec "$@"'
     )
 
 

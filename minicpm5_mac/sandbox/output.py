@@ -63,11 +63,14 @@ class KeptOutput:
 class OutputKeeper:
     """Takes a stream chunk by chunk and keeps its head and tail; the rest goes to a file.
 
-    open_spill makes the spill file; it is called when the output outgrows head and tail.
+    open_spill makes the spill file; it is called when the output outgrows head and tail. None:
+    what is between them is lost.
     Memory stays below head + tail + one chunk, whatever the command writes.
     """
 
-    def __init__(self, limits: Limits, open_spill: Callable[[], tuple[Path, BinaryIO]]) -> None:
+    def __init__(
+        self, limits: Limits, open_spill: Callable[[], tuple[Path, BinaryIO]] | None
+    ) -> None:
         self._limits = limits
         self._open_spill = open_spill
         self._head = bytearray()
@@ -80,7 +83,7 @@ class OutputKeeper:
 
     def add(self, chunk: bytes) -> None:
         self.total += len(chunk)
-        if self._spill is None and self.total > self._room:
+        if self._open_spill is not None and self._spill is None and self.total > self._room:
             self._spill_path, self._spill = self._open_spill()
             self._write(bytes(self._head) + b"".join(self._tail))
         if self._spill is not None:

@@ -42,7 +42,9 @@ class Limits:
     """The parent-side limits (design note, rule 3). Bytes and seconds.
 
     Beyond `output_bytes` the command is killed; of its output `output_head_bytes` and
-    `output_tail_bytes` are kept for the model and `spill_bytes` on disk.
+    `output_tail_bytes` are kept for the model and `spill_bytes` on disk. Of a command that is
+    written to as it runs, `output_bytes` counts from the last time it was.
+    lasting: no time limit at all: a program that is talked to, ended by whoever started it.
     """
 
     wall_seconds: float = 60.0
@@ -55,6 +57,7 @@ class Limits:
     output_tail_bytes: int = 24 * KIB
     spill_bytes: int = 10 * MIB
     output_bytes: int = 64 * MIB
+    lasting: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.wall_seconds <= LONGEST_WALL_SECONDS:
@@ -65,6 +68,11 @@ class Limits:
             )
 
 
+def cpu_seconds(limits: Limits) -> str:
+    """What a process may compute for, as `prlimit` and zsh's `ulimit` take it."""
+    return "unlimited" if limits.lasting else str(int(limits.wall_seconds) + 1)
+
+
 @dataclass(frozen=True)
 class Policy:
     """Where a sandboxed command may read and write.
@@ -72,6 +80,7 @@ class Policy:
     workspace: the folder it works in; writable unless `writable` is False.
     read, write: further folders the user granted. All are resolved (`realpath`) here, and a
         folder already covered by another grant of the same strength is dropped.
+    environment: variables that the user gives to this program, by name; never a model's words.
     Raises Failure when a folder is missing, or too much to hand to a tool.
     """
 
@@ -80,6 +89,7 @@ class Policy:
     write: tuple[Path, ...] = ()
     writable: bool = True
     limits: Limits = field(default_factory=Limits)
+    environment: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         workspace = _granted(self.workspace, "the workspace")

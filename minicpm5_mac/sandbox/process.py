@@ -3,12 +3,15 @@
     command = start(policy, ["/bin/sh", "-c", "make"], on_output=show)
     ended = command.wait()          # or command.cancel() from another thread
 
+One that is talked to as it runs (`live=True`) is written to with `send`, until `close_input`.
+
 A thread of its own does all of it: bubblewrap's `--die-with-parent` fires when the *thread* that
 started it is gone (prctl(2), PR_SET_PDEATHSIG), so that thread has to live as long as the command.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import threading
@@ -18,6 +21,7 @@ from pathlib import Path
 from minicpm5_mac.failure import Failure
 from minicpm5_mac.sandbox import guard
 from minicpm5_mac.sandbox.ended import Ended, Reason
+from minicpm5_mac.sandbox.feed import Feed
 from minicpm5_mac.sandbox.policy import Policy
 from minicpm5_mac.sandbox.run_folder import make_run_folder, remove_run_folder
 from minicpm5_mac.sandbox.supervision import OnOutput, Supervision
@@ -27,7 +31,7 @@ __all__ = ["Ended", "OnOutput", "Reason", "RunningCommand", "run", "start"]
 
 
 class RunningCommand:
-    """A command that runs. `cancel` and `wait` may be called from any thread."""
+    """A command that runs. Its methods may be called from any thread."""
 
     def __init__(
         self,
@@ -36,15 +40,17 @@ class RunningCommand:
         wrapper: Wrapper,
         on_output: OnOutput | None,
         separate_stderr: bool,
-        stdin: bytes | None,
+        feed: Feed | None,
     ) -> None:
         self._policy = policy
         self._command = tuple(command)
         self._wrapper = wrapper
         self._on_output = on_output
         self._separate = separate_stderr
-        self._stdin = stdin
+        self._feed = feed
+        self._cancelled = threading.Event()
         self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_write, False)
         self._closing = threading.Lock()
         self._started = threading.Event()
         self._ended: Ended | None = None
@@ -59,7 +65,27 @@ class RunningCommand:
 
     def cancel(self) -> None:
         """End it: TERM, two seconds, KILL. What it wrote so far is kept. Idempotent."""
-        with self._closing:
+        self._cancelled.set()
+        self._wake()
+
+    def send(self, data: bytes) -> None:
+        """Write to a live command. What comes after its end, or `close_input`, is dropped.
+
+        Raises Failure where it has long stopped reading.
+        """
+        assert self._feed is not None
+        self._feed.put(data)
+        self._wake()
+
+    def close_input(self) -> None:
+        """A live command reads end-of-file after what it was sent."""
+        if self._feed is not None:
+            self._feed.close()
+            self._wake()
+
+    def _wake(self) -> None:
+        # A pipe that is full wakes as well as one byte more would.
+        with self._closing, contextlib.suppress(BlockingIOError):
             if self._wake_write >= 0:
                 os.write(self._wake_write, b"x")
 
@@ -91,7 +117,8 @@ class RunningCommand:
                         process,
                         self._policy,
                         wake=self._wake_read,
-                        stdin=self._stdin,
+                        cancelled=self._cancelled,
+                        feed=self._feed,
                         on_output=self._on_output,
                         status=wrapped.status,
                         tmp=tmp,
@@ -114,7 +141,7 @@ class RunningCommand:
         try:
             process = subprocess.Popen(
                 wrapped.argv,
-                stdin=subprocess.DEVNULL if self._stdin is None else subprocess.PIPE,
+                stdin=subprocess.DEVNULL if self._feed is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE if self._separate else subprocess.STDOUT,
                 env=wrapped.environment,
@@ -138,6 +165,7 @@ def start(
     on_output: OnOutput | None = None,
     separate_stderr: bool = False,
     stdin: bytes | None = None,
+    live: bool = False,
     wrapper: Wrapper | None = None,
 ) -> RunningCommand:
     """Start `command` under `policy`; returns once it runs, or has failed to (see `wait`).
@@ -146,12 +174,14 @@ def start(
         for long, since the command does then. What it raises cancels the command.
     separate_stderr: keep the two streams apart; else stderr is merged in the order written.
     stdin: bytes to feed; without them the command reads end-of-file at once.
+    live: it is written to as it runs. Of its output head and tail alone are kept.
     wrapper: the back end; the production one unless a user turned the sandbox off for a session
         (`wrapping.unconfined`) or a test takes a defence away.
     Raises Failure where this system has no sandbox.
     """
+    feed = None if stdin is None and not live else Feed(stdin or b"", live=live)
     return RunningCommand(
-        policy, command, wrapper or production_wrapper(), on_output, separate_stderr, stdin
+        policy, command, wrapper or production_wrapper(), on_output, separate_stderr, feed
     )
 
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import selectors
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,12 +22,15 @@ from typing import Literal
 
 from minicpm5_mac.failure import Failure
 from minicpm5_mac.sandbox.ended import Ended, Reason
+from minicpm5_mac.sandbox.feed import Feed
 from minicpm5_mac.sandbox.output import OutputKeeper
 from minicpm5_mac.sandbox.policy import Policy
 from minicpm5_mac.sandbox.process_tree import ProcessTree
 from minicpm5_mac.sandbox.run_folder import open_spill
 
 WATCH_SECONDS = 0.25
+# A program that waits to be talked to is looked at less often, for the battery's sake.
+IDLE_AFTER_SECONDS, IDLE_WATCH_SECONDS = 5.0, 1.0
 GRACE_SECONDS = 2.0  # between TERM and KILL
 DRAIN_SECONDS = 2.0  # for output still in the pipes when everything is dead
 POLL_SECONDS = 0.05
@@ -43,8 +48,9 @@ _AT_ONCE = {Reason.OUTPUT, Reason.MEMORY, Reason.PROCESSES, Reason.DISK}
 class Supervision:
     """One process, from its start to the death of its tree.
 
-    wake: a descriptor that becomes readable when the command is cancelled.
-    stdin: what to feed it. status: the read end of bubblewrap's status pipe, if there is one.
+    wake: a descriptor that becomes readable when the command is `cancelled`, or fed.
+    feed: what it is to read, None for nothing.
+    status: the read end of bubblewrap's status pipe, if there is one.
     tmp: the run's own folder.
     """
 
@@ -54,7 +60,8 @@ class Supervision:
         policy: Policy,
         *,
         wake: int,
-        stdin: bytes | None,
+        cancelled: threading.Event,
+        feed: Feed | None,
         on_output: OnOutput | None,
         status: int | None,
         tmp: Path,
@@ -62,10 +69,12 @@ class Supervision:
         self._process = process
         self._policy = policy
         self._wake = wake
+        self._cancelled = cancelled
+        self._feed = feed
+        self._live = feed is not None and feed.live
         self._on_output = on_output
         self._tmp = tmp
         self._tree = ProcessTree(process.pid)
-        self._input = memoryview(stdin or b"")
         self._init: int | None = None
         self._inner_status: int | None = None
         self._status_text = b""
@@ -73,16 +82,20 @@ class Supervision:
         self._callback_error: BaseException | None = None
         self._keepers: dict[str, OutputKeeper] = {}
         self._began = time.monotonic()
+        self._counted_from = 0
+        self._last_heard = self._began
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._wake, selectors.EVENT_READ, "wake")
         for name, stream in (("stdout", process.stdout), ("stderr", process.stderr)):
             if stream is not None:
-                self._keepers[name] = OutputKeeper(self._policy.limits, open_spill)
+                spill = None if self._live else open_spill
+                self._keepers[name] = OutputKeeper(self._policy.limits, spill)
                 os.set_blocking(stream.fileno(), False)
                 self._selector.register(stream, selectors.EVENT_READ, name)
         if process.stdin is not None:
             os.set_blocking(process.stdin.fileno(), False)
-            self._selector.register(process.stdin, selectors.EVENT_WRITE, "stdin")
+        self._writing = False
+        self._open_input()
         # Readable once the process ended: nothing has to poll for it. macOS has no such descriptor.
         self._exit = os.pidfd_open(process.pid) if sys.platform == "linux" else None
         if self._exit is not None:
@@ -95,7 +108,7 @@ class Supervision:
 
     def until_dead(self) -> Ended:
         limits = self._policy.limits
-        deadline = self._began + limits.wall_seconds
+        deadline = math.inf if limits.lasting else self._began + limits.wall_seconds
         next_look = self._began + WATCH_SECONDS
         kill_at: float | None = None
         try:
@@ -105,7 +118,7 @@ class Supervision:
                     self._reason = Reason.TIMEOUT
                 if self._reason is None and now >= next_look:
                     self._reason = self._over_a_limit()
-                    next_look = time.monotonic() + WATCH_SECONDS
+                    next_look = time.monotonic() + self._pause()
                 if self._reason is not None and kill_at is None:
                     kill_at = time.monotonic()
                     if self._reason not in _AT_ONCE:
@@ -179,9 +192,13 @@ class Supervision:
     def _pump(self, seconds: float) -> None:
         for key, _ in self._selector.select(seconds):
             if key.data == "wake":
-                os.read(self._wake, 1)
-                self._selector.unregister(self._wake)
-                self._reason = self._reason or Reason.CANCELLED
+                os.read(self._wake, CHUNK_BYTES)
+                if self._cancelled.is_set():
+                    self._reason = self._reason or Reason.CANCELLED
+                elif self._live:
+                    self._last_heard = time.monotonic()
+                    self._counted_from = self._total()
+                    self._open_input()
             elif key.data == "exit":
                 self._selector.unregister(key.fd)
             elif key.data == "status":
@@ -199,8 +216,8 @@ class Supervision:
                 self._open_streams -= 1
                 return
             self._keepers[name].add(chunk)
-            total = sum(keeper.total for keeper in self._keepers.values())
-            if total > self._policy.limits.output_bytes:
+            self._last_heard = time.monotonic()
+            if self._total() - self._counted_from > self._policy.limits.output_bytes:
                 self._reason = self._reason or Reason.OUTPUT
             if self._on_output is not None and self._callback_error is None:
                 try:
@@ -210,18 +227,39 @@ class Supervision:
                     self._reason = self._reason or Reason.CANCELLED
 
     def _write_input(self) -> None:
-        stdin = self._process.stdin
+        stdin, feed = self._process.stdin, self._feed
         assert stdin is not None
+        assert feed is not None
         try:
-            written = os.write(stdin.fileno(), self._input[:CHUNK_BYTES]) if self._input else 0
-            self._input = self._input[written:]
+            waiting = feed.next(CHUNK_BYTES)
+            feed.taken(os.write(stdin.fileno(), waiting) if waiting else 0)
         except BlockingIOError:
             return
         except BrokenPipeError:
-            self._input = memoryview(b"")
-        if not self._input:
+            feed.drop()
+        if feed.ended:
             self._selector.unregister(stdin)
             stdin.close()
+        elif not feed.waiting:
+            self._selector.unregister(stdin)
+            self._writing = False
+
+    def _open_input(self) -> None:
+        """Wait for room in the pipe where there is something to write, or the end to tell."""
+        stdin, feed = self._process.stdin, self._feed
+        if stdin is None or stdin.closed or feed is None or self._writing:
+            return
+        if feed.waiting or feed.ended:
+            self._selector.register(stdin, selectors.EVENT_WRITE, "stdin")
+            self._writing = True
+
+    def _total(self) -> int:
+        return sum(keeper.total for keeper in self._keepers.values())
+
+    def _pause(self) -> float:
+        """Seconds until the tree is looked at again."""
+        idle = self._live and time.monotonic() - self._last_heard > IDLE_AFTER_SECONDS
+        return IDLE_WATCH_SECONDS if idle else WATCH_SECONDS
 
     def _read_status(self) -> None:
         """bubblewrap's `--json-status-fd`: a line with child-pid, later one with exit-code."""

@@ -98,4 +98,4 @@ def unconfined(policy: Policy, command: Sequence[str], tmp: Path) -> Wrapped:
 
     environment = sandbox_environment(tmp, (Path("/"),), ("/usr/bin", "/bin"))
     start = ("/bin/sh", "-c", 'cd "$0" && exec "$@"', str(policy.workspace))
-    return Wrapped((*start, *command), environment)
+    return Wrapped((*start, *command), {**environment, **dict(policy.environment)})
