@@ -53,7 +53,7 @@ class AssistantMessage(MessageView):
         Binding("t", "toggle_reasoning", "Show or hide reasoning"),
         Binding("R", "copy_reasoning", "Copy reasoning"),
     ]
-    SPEAKER = "MiniCPM"
+    SPEAKER = "Assistant"
 
     def __init__(
         self, message_id: str = "", entry: Entry | None = None, *, continues: bool = False

@@ -169,4 +169,4 @@ async def test_every_key_says_what_it_does() -> None:
 
 def test_a_conversation_as_text() -> None:
     entries = [*conversation(2), Entry(notice="not said by anyone")]
-    assert text_of(entries) == "You:\ntext 0\n\nMiniCPM:\ntext 1"
+    assert text_of(entries) == "You:\ntext 0\n\nAssistant:\ntext 1"
