@@ -43,6 +43,8 @@ class AppProcess:
         on_output: Callable[[bytes], None],
         on_end: Callable[[int], None],
     ) -> None:
+        # Exported by some shells, and believed before the terminal itself.
+        inherited = {k: v for k, v in environment.items() if k not in ("COLUMNS", "LINES")}
         self._terminal, app_side = os.openpty()
         self._lock = threading.Lock()
         try:
@@ -53,7 +55,7 @@ class AppProcess:
                 stdin=app_side,
                 stdout=app_side,
                 stderr=app_side,
-                env={**environment, "TERM": "xterm-256color", "COLORTERM": "truecolor"},
+                env={**inherited, "TERM": "xterm-256color", "COLORTERM": "truecolor"},
                 start_new_session=True,
             )
         except BaseException:

@@ -16,18 +16,16 @@ from typing import Protocol
 
 from minicpm5_mac.web.app_process import AppProcess
 from minicpm5_mac.web.terminal_modes import TerminalModes
+from minicpm5_mac.web.whole_drawing import WholeDrawing
 
 log = logging.getLogger(__name__)
 
 SEND_SECONDS = 10.0
 """A page that takes nothing for this long is gone; it attaches again when it wakes."""
 
-REDRAW_SECONDS = 3.0
-"""The app has this long to draw all of it in the first of two sizes, before it gets the second.
-Two changes that come together are none, to an app that looks at the size when it has time."""
-
-_TOP_LEFT = b"\x1b[1;1H"
-"""Where a drawing of everything begins (CUP, ECMA-48)."""
+REDRAW_SECONDS = 10.0
+"""For a whole drawing in a new size. Before it is there no other size must come: there and back is
+no change, to an app that looks at the size when it has time."""
 
 COLUMNS = (20, 500)
 ROWS = (5, 300)
@@ -74,10 +72,12 @@ class TerminalSession:
         self._loop = asyncio.get_running_loop()
         self._app: AppProcess | None = None
         self._page: Page | None = None
+        self._attached = False
         self._modes = TerminalModes()
         self._tail = b""
-        self._size = (80, 24)
-        self._drew_all = asyncio.Event()
+        self._size = self._app_size = (80, 24)
+        self._drawing: WholeDrawing | None = None
+        self._redrawing: asyncio.Task[None] | None = None
         self.ended: asyncio.Future[Ended] = self._loop.create_future()
 
     @property
@@ -106,21 +106,46 @@ class TerminalSession:
             return
         self._size = _bounded(columns, rows)
         if self._app is None:
+            self._attached = True
             self._start(light)
             return
-        await page.send_bytes(self._modes.restore())
-        # An app draws everything when the size changes, and only then.
+        restored = self._modes.restore()
+        self._attached = True
+        await page.send_bytes(restored)
+        if self._redrawing is not None:
+            await asyncio.wait({self._redrawing})
+        if self._page is page:
+            self._redrawing = asyncio.create_task(self._draw_all())
+
+    async def _draw_all(self) -> None:
+        """An app draws everything when the size changes, and only then."""
         columns, rows = self._size
-        self._drew_all.clear()
-        self._app.resize(columns, rows - 1)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._drew_all.wait(), REDRAW_SECONDS)
-        self.resize(*self._size)
+        if self._app_size == self._size:
+            await self._draw(columns, rows - 1)
+        while self._app_size != self._size:
+            await self._draw(*self._size)
+
+    async def _draw(self, columns: int, rows: int) -> None:
+        """Give the app a size, and wait until it has drawn all of itself in it."""
+        self._drawing = WholeDrawing(rows)
+        self._give_size(columns, rows)
+        try:
+            await asyncio.wait_for(self._drawing.done.wait(), REDRAW_SECONDS)
+        except TimeoutError:
+            log.warning("the app did not draw all of itself")
+        finally:
+            self._drawing = None
+
+    def _give_size(self, columns: int, rows: int) -> None:
+        assert self._app is not None
+        self._app_size = (columns, rows)
+        self._app.resize(columns, rows)
 
     def leave(self, page: Page) -> None:
         """Free the place. The app goes on; what it draws meanwhile is seen by nobody."""
         if self._page is page:
             self._page = None
+            self._attached = False
 
     def typed(self, data: bytes) -> None:
         """What the user typed or pasted."""
@@ -130,18 +155,20 @@ class TerminalSession:
     def resize(self, columns: int, rows: int) -> None:
         """The page has a new size, in characters."""
         self._size = _bounded(columns, rows)
-        if self._app is not None:
-            self._app.resize(*self._size)
+        if self._app is not None and self._drawing is None:
+            self._give_size(*self._size)
 
     async def close(self) -> None:
         """End the app and everything below it. Idempotent."""
+        if self._redrawing is not None:
+            self._redrawing.cancel()
         if self._app is not None:
             await asyncio.to_thread(self._app.end)
         elif not self.ended.done():
             self.ended.set_result(Ended(0, ""))
 
     def _start(self, light: bool) -> None:
-        columns, rows = self._size
+        columns, rows = self._app_size = self._size
         # How a terminal says what background it has, in rxvt's words: foreground;background.
         environment = {**self._environment, "COLORFGBG": "0;15" if light else "15;0"}
         try:
@@ -164,10 +191,10 @@ class TerminalSession:
     async def _deliver(self, data: bytes) -> None:
         self._modes.read(data)
         self._tail = (self._tail + data)[-TAIL_BYTES:]
-        if _TOP_LEFT in data:
-            self._drew_all.set()
+        if self._drawing is not None:
+            self._drawing.read(data)
         page = self._page
-        if page is None:
+        if page is None or not self._attached:
             return
         try:
             await asyncio.wait_for(page.send_bytes(data), SEND_SECONDS)

@@ -10,9 +10,10 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -29,6 +30,13 @@ def wait_until(true: Callable[[], bool], what: str) -> None:
     while not true():
         assert time.monotonic() < end, f"not within {PATIENCE:.0f} s: {what}"
         time.sleep(0.05)
+
+
+def spend(link: str) -> str:
+    """Open the link as a browser does; the cookie it gave."""
+    with urllib.request.urlopen(link) as answer:
+        jar = http.cookies.SimpleCookie(answer.headers["Set-Cookie"])
+    return "; ".join(f"{name}={morsel.value}" for name, morsel in jar.items())
 
 
 @dataclass
@@ -90,10 +98,7 @@ class ServedChat:
         return found[0]
 
     def spend_link(self) -> str:
-        """Open the link as a browser does; the cookie it gave."""
-        with urllib.request.urlopen(self.link) as answer:
-            jar = http.cookies.SimpleCookie(answer.headers["Set-Cookie"])
-        return "; ".join(f"{name}={morsel.value}" for name, morsel in jar.items())
+        return spend(self.link)
 
     def none_left(self) -> None:
         """Every process that was ever seen is gone, and the server too."""
@@ -147,6 +152,28 @@ class SocketPage:
                     self.messages.append(json.loads(message.data))
                 else:
                     return
+
+
+@contextlib.contextmanager
+def slowed(process: psutil.Process) -> Iterator[None]:
+    """Let the process run a twentieth of the time, so that a reply lasts on any machine."""
+    over = threading.Event()
+
+    def pulse() -> None:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            while not over.is_set():
+                process.suspend()
+                over.wait(0.38)
+                process.resume()
+                over.wait(0.02)
+
+    thread = threading.Thread(target=pulse)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @contextlib.asynccontextmanager

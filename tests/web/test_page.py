@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any
 
-from served_chat import PATIENCE, ServedChat
+from served_chat import PATIENCE, ServedChat, slowed
 from tiny.prompts import prompt
 
 Serve = Callable[..., ServedChat]
 
 FOREVER = prompt("endless_thinking").messages()[-1]["content"]
 READY = "tiny-minicpm5 · thinking on"
+THINKS = re.compile(r"tiny-minicpm5 · thinking \d")  # tokens, in the status line
 
 SCREEN = """Array.from({length: terminal.rows}, (_, row) =>
   terminal.buffer.active.getLine(row).translateToString(true)).join("\\n")"""
@@ -44,16 +46,21 @@ class BrowserPage:
     async def screen(self) -> str:
         return await self.page.evaluate(SCREEN)
 
-    async def until(self, true: Callable[[str], object]) -> str:
-        """The screen, once it is as wanted. The page's policy forbids playwright's own waiting."""
-        shown = ""
+    async def value(self, script: str, true: Callable[[Any], object]) -> Any:
+        """What the script gives, once that is as wanted. The page's policy forbids playwright's
+        own waiting."""
+        given = None
         try:
             async with asyncio.timeout(PATIENCE):
-                while not true(shown := await self.screen()):
+                while not true(given := await self.page.evaluate(script)):
                     await asyncio.sleep(0.1)
         except TimeoutError:
-            raise AssertionError(f"not on the screen:\n{shown}") from None
-        return shown
+            raise AssertionError(f"this it was and stayed:\n{given}") from None
+        return given
+
+    async def until(self, true: Callable[[str], object]) -> str:
+        """The screen, once it is as wanted."""
+        return await self.value(SCREEN, true)
 
     async def shows(self, words: str) -> str:
         return await self.until(lambda shown: words in shown)
@@ -83,22 +90,26 @@ async def test_typing_chinese_resizing_reloading_in_mid_reply_and_escape(
 
     columns = await page.page.evaluate("terminal.cols")
     await page.page.set_viewport_size({"width": 700, "height": 500})
+    await page.value("terminal.cols", lambda now: now < columns)
     await page.shows("first words 你好。「世界」")
-    assert await page.page.evaluate("terminal.cols") < columns
 
     await page.page.keyboard.press("Control+u")  # deletes the line
     await page.until(lambda shown: "first words" not in shown)
     app, model = chat.app(), chat.model_process()
     await page.page.keyboard.type(FOREVER)
     await page.page.keyboard.press("Enter")
-    await page.until(lambda shown: "Thinking" in shown)
-    await page.page.reload()
-    # All is drawn again, also what does not change while a reply comes; and the reply goes on.
-    after = await page.until(lambda shown: all(part in shown for part in ("Thinking", "╭", "╰")))
-    await page.until(lambda shown: "Thinking" in shown and shown != after)
-    assert (chat.app(), chat.model_process()) == (app, model)
-    await page.page.keyboard.press("Escape")
-    await page.until(lambda shown: "Thinking" not in shown)
+    await page.until(THINKS.search)
+    with slowed(model):
+        await page.page.reload()
+        # All is drawn again, also what does not change while a reply comes; and the reply goes on.
+        parts = ("Step", "╭", "╰")
+        after = await page.until(
+            lambda shown: THINKS.search(shown) and all(part in shown for part in parts)
+        )
+        await page.until(lambda shown: THINKS.search(shown) and shown != after)
+        assert (chat.app(), chat.model_process()) == (app, model)
+        await page.page.keyboard.press("Escape")
+    await page.shows(READY)
     assert (page.foreign, page.faults) == ([], [])
 
 
@@ -121,12 +132,12 @@ async def test_copy_paste_font_size_links_and_what_may_not_be_asked(serve: Serve
 
     columns = await page.page.evaluate("terminal.cols")
     await page.page.keyboard.press("Control+Equal")
-    assert await page.page.evaluate("terminal.cols") < columns
+    await page.value("terminal.cols", lambda now: now < columns)
     await page.page.keyboard.press("Control+Digit0")
-    assert await page.page.evaluate("terminal.cols") == columns
+    await page.value("terminal.cols", lambda now: now == columns)
 
     # The app took the light of the system, and the margin goes with it.
-    assert await page.page.evaluate("document.body.style.background") == "rgb(251, 250, 247)"
+    await page.value("document.body.style.background", lambda now: now == "rgb(251, 250, 247)")
 
     # A link is opened only on the web, and only by a call that a click makes.
     await page.page.evaluate(
