@@ -263,7 +263,7 @@ class MessageSaved(Event, frozen=True):
 # For each call of a reply, in the order of the calls: ApprovalWanted where the user is asked, then
 # ToolStarted and ToolOutput where it runs, and always ToolFinished.
 
-ToolKind = Literal["read", "write", "command", "own"]
+ToolKind = Literal["read", "write", "command", "own", "mcp"]
 
 
 class StepStarted(Event, frozen=True):

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from minicpm5_mac import locations
 from minicpm5_mac.configuration.configuration import DEFAULTS, AppConfiguration, Configuration
-from minicpm5_mac.configuration.keys import KEYS, TABLES
+from minicpm5_mac.configuration.keys import KEYS, MCP_KEYS, TABLES
 from minicpm5_mac.configuration.reading import load_configuration, parse_configuration
 from minicpm5_mac.configuration.table import markdown_table, shown_as_toml
 from minicpm5_mac.failure import Failure
+from minicpm5_mac.mcp_servers.server import McpServer, chosen_servers
 from minicpm5_mac.request import Sampling
 
 FULL = """\
@@ -41,6 +42,19 @@ bell = true
 copy_on_select = true
 [prompts]
 "Code review" = "You review code."
+[mcp.files]
+command = ["files-server", ""]
+env = { LEVEL = "1" }
+read = ["/data"]
+write = ["~/out"]
+workspace = "write"
+tools = ["read", "list"]
+timeout = 5
+[mcp.web]
+url = "https://example.org/mcp"
+headers = { X-Team = "a" }
+token_from = "WEB_TOKEN"
+unattended = true
 """
 
 
@@ -59,6 +73,25 @@ def test_every_key_is_read():
         sampling=Sampling(1.0, 0.95, 0.05, 40, 1.1, 7),
         app=AppConfiguration("light", True, True, True),
         prompts={"Code review": "You review code."},
+        mcp={
+            "files": McpServer(
+                "files",
+                command=("files-server", ""),
+                env=(("LEVEL", "1"),),
+                read=(Path("/data"),),
+                write=(Path("~/out").expanduser(),),
+                workspace="write",
+                tools=("read", "list"),
+                timeout=5,
+            ),
+            "web": McpServer(
+                "web",
+                url="https://example.org/mcp",
+                headers=(("X-Team", "a"),),
+                token_from="WEB_TOKEN",
+                unattended=True,
+            ),
+        },
     )
     named = {key.name for key in KEYS}
     document = tomllib.loads(FULL)
@@ -107,6 +140,47 @@ MISTAKES = {
     "a long string itself": ('theme = """\na\n"""\n', 1, ["'theme' in [app]"]),
     "inline table": ("app = { theme = 'dark', bel = true }\n", 1, ["'bell'"]),
     "dotted": ("app.theme = 'dark'\napp.linear = 1\n", 2, ["app.linear"]),
+    "an MCP server of nothing": ("[mcp.x]\ntimeout = 1\n", 1, ["neither command nor url"]),
+    "an MCP server of both": (
+        '[mcp.x]\ncommand = ["a"]\nurl = "https://a.example"\n',
+        1,
+        ["both command and url"],
+    ),
+    "a misspelt key of a server": (
+        '[mcp.x]\ncommand = ["a"]\nred = ["/a"]\n',
+        3,
+        ["'red' (did you mean 'read'?)", "keys in [mcp.x]: command, env"],
+    ),
+    "a command is a list": ('[mcp.x]\ncommand = "a b"\n', 2, ["a list of words", 'not "a b"']),
+    "an empty command": ('[mcp.x]\ncommand = [""]\n', 2, ["a list of words"]),
+    "folders have to be certain": ('[mcp.x]\ncommand = ["a"]\nread = ["b"]\n', 3, ["~/"]),
+    "a variable that is none": (
+        '[mcp.x]\ncommand = ["a"]\n\nenv = { "A B" = "1" }\n',
+        4,
+        ["a table of variables"],
+    ),
+    "a header that is two": (
+        '[mcp.x]\nurl = "https://a.example"\nheaders = { A = "1\\nB: 2" }\n',
+        3,
+        ["a table of HTTP headers"],
+    ),
+    "a folder for an address": (
+        '[mcp.x]\nurl = "https://a.example"\nwrite = ["/a"]\n',
+        3,
+        ["mcp.x.write is not for a server with url"],
+    ),
+    "plain http to elsewhere": (
+        '[mcp.x]\nurl = "http://a.example/mcp"\n',
+        2,
+        ['"https://…" address', "of this machine", 'not "http://a.example/mcp"'],
+    ),
+    "an address with a password": ('[mcp.x]\nurl = "https://u:p@a.example"\n', 2, ["https://"]),
+    "no address at all": ('[mcp.x]\nurl = "https://[::1"\n', 2, ["https://"]),
+    "a server without a table": ("[mcp]\nx = 1\n", 2, ["write [mcp.x]"]),
+    "no table of servers": ("mcp = 1\n", 1, ["write [mcp.NAME] on a line of its own"]),
+    "a server with the name of all": ('[mcp.all]\ncommand = ["a"]\n', 1, ["is no name"]),
+    "a server with a long name": ('[mcp."a b"]\ncommand = ["a"]\n', 1, ["is no name", "at most"]),
+    "a wrong time": ('[mcp.x]\ncommand = ["a"]\ntimeout = 601\n', 3, ["from 1 to 600"]),
     "syntax": ('model = "demo"\nthinking = \n', 2, ["not TOML"]),
     "syntax at the end": ("model = [1,\n2\n\n", 2, ["not TOML", "unclosed array"]),
     "twice": ('model = "a"\nmodel = "b"\n', 2, ["not TOML"]),
@@ -169,7 +243,47 @@ def test_nothing_in_the_file_raises(data: bytes):
     assert all(problem.line >= 1 and problem.text for problem in problems)
 
 
+@pytest.mark.parametrize("address", ["https://a.example:8443/mcp", "http://127.0.0.1:1/x"])
+@pytest.mark.parametrize("local", ["http://[::1]:3000/mcp", "http://localhost/mcp"])
+def test_addresses_of_servers(address: str, local: str):
+    for url in (address, local):
+        text = f'[mcp.x]\nurl = "{url}"\n'
+        configuration, problems = parse_configuration(text.encode())
+        assert (configuration.mcp["x"].url, problems) == (url, ())
+
+
+def test_a_server_with_a_mistake_is_none_and_the_others_hold():
+    text = '[mcp.a]\ncommand = ["a"]\nred = 1\n[mcp.b]\ncommand = ["b"]\n'
+    configuration, problems = parse_configuration(text.encode())
+    assert list(configuration.mcp) == ["b"]
+    assert len(problems) == 1
+
+
+def test_servers_are_chosen_by_name_and_nothing_is_chosen_by_itself(monkeypatch):
+    configured = parse_configuration(FULL.encode())[0].mcp
+    assert chosen_servers(configured, []) == ()
+    assert [server.name for server in chosen_servers(configured, ["web", "web"])] == ["web"]
+    assert [server.name for server in chosen_servers(configured, ["all"])] == ["files", "web"]
+    with pytest.raises(
+        Failure, match=r"no MCP server 'fils'(?s:.*)There are: files, web"
+    ) as raised:
+        chosen_servers(configured, ["fils"])
+    assert raised.value.exit_code == 2
+    with pytest.raises(Failure, match="config path"):
+        chosen_servers({}, ["all"])
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(Failure, match=r"pip install 'minicpm5-mac\[mcp\]'"):
+        chosen_servers(configured, ["web"])
+
+
+def test_no_secret_of_a_server_is_in_its_text():
+    servers = parse_configuration(FULL.replace("example.org/mcp", "e.org/x").encode())[0].mcp
+    text = repr(servers)
+    assert "LEVEL" not in text
+    assert "X-Team" not in text
+
+
 def test_the_table_for_readers_has_every_key():
     table = markdown_table()
-    for key in KEYS:
+    for key in (*KEYS, *MCP_KEYS):
         assert f"| `{key.name}` | {key.kind.takes} |" in table

@@ -31,6 +31,10 @@ Scope = Literal["once", "session", "folder"]
 
 DENIED_BY_RULE = "Denied by the user's rule. Do it in another way, or answer."
 NOBODY_HERE = "Refused: nobody is here to allow it. Do without, or answer."
+OUTSIDE = (
+    "Refused: this call goes outside of the sandbox, and nobody is here to allow it. "
+    "Do without, or answer."
+)
 READ_ONLY = "Refused: not allowed in read-only mode. Read and search only, or answer."
 _EXACT = {"run_command": "command", "python": "code"}
 
@@ -62,14 +66,21 @@ class Judgement:
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """All calls of a tool, or with `exact` those whose program text is exactly that."""
+    """All calls of a tool, or with `exact` those whose program text is exactly that.
+
+    definition: of an MCP server's tool, the digest of what the server said of it; what it says
+    otherwise is allowed by no such rule. It is denied all the same.
+    """
 
     tool: str
     allow: bool
     exact: str | None = None
+    definition: str | None = None
 
-    def covers(self, call: ToolCall) -> bool:
+    def covers(self, call: ToolCall, definition: str | None = None) -> bool:
         if call.name != self.tool:
+            return False
+        if self.allow and self.definition != definition:
             return False
         return self.exact is None or self.exact == call.arguments.get(_EXACT.get(call.name, ""))
 
@@ -77,14 +88,15 @@ class Rule(msgspec.Struct, frozen=True):
         """What the rule says, for people."""
         verb = "allow" if self.allow else "deny"
         if self.exact is None:
-            return f"{verb} every call of {visible(self.tool)}"
+            as_now = ", as its MCP server defines it now" if self.definition and self.allow else ""
+            return f"{verb} every call of {visible(self.tool)}{as_now}"
         return f"{verb} {visible(self.tool)} with exactly: {visible(self.exact)}"
 
 
-def rule_for(call: ToolCall, allow: bool) -> Rule:
-    """The rule that a decision with a lasting scope saves."""
+def rule_for(call: ToolCall, allow: bool, definition: str | None = None) -> Rule:
+    """The rule that a decision with a lasting scope saves. definition: see `Rule`."""
     exact = call.arguments.get(_EXACT[call.name]) if call.name in _EXACT else None
-    return Rule(call.name, allow, exact)
+    return Rule(call.name, allow, exact, definition)
 
 
 class Approvals:
@@ -115,9 +127,19 @@ class Approvals:
         with self._lock:
             return (*self._session, *self._file.rules)
 
-    def judge(self, call: ToolCall, kind: ToolKind) -> Judgement:
-        """Whether a call runs."""
-        covering = [rule for rule in self.rules if rule.covers(call)]
+    def judge(
+        self,
+        call: ToolCall,
+        kind: ToolKind,
+        *,
+        definition: str | None = None,
+        confined: bool = True,
+    ) -> Judgement:
+        """Whether a call runs. definition: see `Rule`.
+
+        confined: it stays in the sandbox; otherwise nothing but a rule or the user lets it run.
+        """
+        covering = [rule for rule in self.rules if rule.covers(call, definition)]
         if any(not rule.allow for rule in covering):
             return Judgement("denied", words=DENIED_BY_RULE)
         if kind == "read":
@@ -126,17 +148,17 @@ class Approvals:
             return Judgement("refused", words=READ_ONLY)
         if covering:
             return Judgement("run", "rule")
-        if self._commands or (kind == "write" and self._mode == "accept-edits"):
+        if (self._commands and confined) or (kind == "write" and self._mode == "accept-edits"):
             return Judgement("run")
         if self._commands is None:
             return Judgement("ask")
-        return Judgement("refused", words=NOBODY_HERE)
+        return Judgement("refused", words=NOBODY_HERE if confined else OUTSIDE)
 
-    def remember(self, call: ToolCall, decision: Decision) -> None:
+    def remember(self, call: ToolCall, decision: Decision, definition: str | None = None) -> None:
         """Save the rule of a decision that is to last. Raises Failure if it cannot be kept."""
         if decision.scope == "once":
             return
-        rule = rule_for(call, decision.allow)
+        rule = rule_for(call, decision.allow, definition)
         with self._lock:
             if decision.scope == "folder":
                 self._file.add(rule)

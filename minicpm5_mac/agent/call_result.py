@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from minicpm5_mac.events import CallRejected
+from minicpm5_mac.mcp_servers.answer import McpAnswer
 from minicpm5_mac.sandbox.output import KeptOutput, OutputKeeper
 from minicpm5_mac.sandbox.policy import Limits
 from minicpm5_mac.sandbox.process import Ended, Reason
@@ -48,6 +49,12 @@ def of_value(value: Any, printed: str, limits: Limits, output_name: str) -> Call
     keeper.add(text.encode(errors="replace"))
     shown, spill = _shown(keeper.kept(), output_name)
     return CallResult("ok", shown or "[nothing]", spill=spill)
+
+
+def of_mcp(answer: McpAnswer, limits: Limits, output_name: str) -> CallResult:
+    """Of an MCP server's tool: what it said, long answers shortened."""
+    result = of_value(answer.text, "", limits, output_name)
+    return replace(result, outcome=answer.outcome)
 
 
 def denied(word: str) -> CallResult:

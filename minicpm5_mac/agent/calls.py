@@ -31,6 +31,7 @@ from minicpm5_mac.events import (
     ToolStarted,
 )
 from minicpm5_mac.failure import Failure
+from minicpm5_mac.mcp_servers.definition import McpTool
 from minicpm5_mac.messages import ToolCall
 from minicpm5_mac.reply.tool_schema import declared_tools
 from minicpm5_mac.sandbox.policy import Limits
@@ -129,7 +130,9 @@ class Calls:
         shown = self._shown(tool, call)
         if isinstance(shown, CallResult):
             return shown
-        judgement = toolbox.approvals.judge(call, tool.kind)
+        judgement = toolbox.approvals.judge(
+            call, tool.kind, definition=_definition(tool), confined=_confined(tool)
+        )
         if judgement.verdict in ("denied", "refused"):
             return CallResult(judgement.verdict, judgement.words)
         allowed_by = judgement.by
@@ -149,6 +152,7 @@ class Calls:
         """What the user is shown of the call; for a write, what it would do to the file."""
         if tool.kind != "write":
             return call_shown(tool, call)
+        assert tool.file is not None
         place = self._toolbox.place()
         preview = WorkerCall(tool.file, "preview", {**call.arguments, "place": place})
         try:
@@ -169,7 +173,7 @@ class Calls:
         self.waited += time.monotonic() - began
         if decision is not None:
             try:
-                self._toolbox.approvals.remember(call, decision)
+                self._toolbox.approvals.remember(call, decision, _definition(tool))
             except Failure as failure:
                 yield Notice("rule_not_saved", str(failure))
         return decision
@@ -196,7 +200,7 @@ class Calls:
         output_name = f"output-{number}"
         running = RunningCall(
             tool, call, policy, place=place, output_name=output_name,
-            wrapper=toolbox.wrapper,
+            wrapper=toolbox.wrapper, servers=toolbox.servers,
         )  # fmt: skip
         self._running = running
         if self._cancelled.is_set():
@@ -231,6 +235,15 @@ class Calls:
         except OSError:
             return CallResult("error", "Error: this output is no longer kept. Run the call again.")
         return CallResult("ok", visible(text))
+
+
+def _definition(tool: Tool) -> str | None:
+    return tool.digest if isinstance(tool, McpTool) else None
+
+
+def _confined(tool: Tool) -> bool:
+    """Whether a call stays in the sandbox, or goes where the user says it may unattended."""
+    return not isinstance(tool, McpTool) or tool.server.local or tool.server.unattended
 
 
 def _within(limits: Limits, room: int) -> Limits:

@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from minicpm5_mac.agent.call_result import CallResult, of_command, of_value
+from minicpm5_mac.agent.call_result import CallResult, of_command, of_mcp, of_value
 from minicpm5_mac.failure import Failure
+from minicpm5_mac.mcp_servers.call import McpCall
+from minicpm5_mac.mcp_servers.definition import McpTool
+from minicpm5_mac.mcp_servers.servers import McpServers
 from minicpm5_mac.messages import ToolCall
 from minicpm5_mac.sandbox.output import plain_text
 from minicpm5_mac.sandbox.policy import Policy
@@ -46,10 +49,12 @@ class RunningCall:
         place: dict[str, Any],
         output_name: str,
         wrapper: Wrapper | None,
+        servers: McpServers | None = None,
     ) -> None:
         """place: for file tools, the roots they must keep to (tools/place.py).
 
         output_name: under which read_file is to find output that is not shown whole.
+        servers: those that an `mcp` tool is called at.
         """
         self.tool = tool
         self.value: Any = None
@@ -62,9 +67,13 @@ class RunningCall:
         self._lock = threading.Lock()
         self._changed = threading.Event()
         self._done = False
-        self._work: RunningCommand | RunningWorker | None = None
+        self._work: RunningCommand | RunningWorker | McpCall | None = None
         try:
-            self._work = self._begin(tool, call, place, wrapper)
+            if isinstance(tool, McpTool):
+                assert servers is not None
+                self._work = servers.call(tool, call.arguments)
+            else:
+                self._work = self._begin(tool, call, place, wrapper)
         except Failure as failure:
             self._fail(failure)
             return
@@ -108,6 +117,7 @@ class RunningCall:
             policy = replace(policy, limits=replace(limits, wall_seconds=search.WALL_SECONDS))
         if tool.kind in ("read", "write"):
             arguments["place"] = place
+        assert tool.file is not None
         return RunningWorker(policy, WorkerCall(tool.file, "run", arguments), wrapper)
 
     def _hear(self, _stream: str, chunk: bytes) -> None:
@@ -124,6 +134,8 @@ class RunningCall:
         try:
             if isinstance(work, RunningCommand):
                 self.result = of_command(work.wait(), self._output_name)
+            elif isinstance(work, McpCall):
+                self.result = of_mcp(work.wait(), self._policy.limits, self._output_name)
             elif work is not None:
                 answer = work.wait()
                 if answer.error is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,12 +13,17 @@ from typing import Any
 from minicpm5_mac.agent.approval import Approvals, Mode
 from minicpm5_mac.agent.undo.history import UndoHistory
 from minicpm5_mac.events import Event, Notice
+from minicpm5_mac.mcp_servers.server import McpServer
+from minicpm5_mac.mcp_servers.servers import McpServers
 from minicpm5_mac.sandbox.canary import verdict
 from minicpm5_mac.sandbox.policy import Policy
 from minicpm5_mac.sandbox.wrapping import Wrapper, unconfined
 from minicpm5_mac.tools.built_in import built_in_tools
 from minicpm5_mac.tools.own_tools import own_tools
 from minicpm5_mac.tools.tool import Tool
+
+MCP_NEWS = "mcp"
+"""The code of notices about MCP servers."""
 
 UNCONFINED = "The sandbox is off for this session: tools can read and change anything you can."
 
@@ -55,12 +60,14 @@ class Toolbox:
         own: Path | None = None,
         confined: bool = True,
         limits: TurnLimits | None = None,
+        servers: Sequence[McpServer] = (),
     ) -> None:
         """policy: the workspace and what else was granted.
 
         commands: for scripts, see `Approvals`. own: a folder with the user's own tools, which
         is granted for reading. confined: False only where the user turned the sandbox off for
-        this session, knowingly; the front end then says so all the time.
+        this session, knowingly; the front end then says so all the time. servers: MCP servers
+        of the user's own configuration, started by `prepare` and ended by `close`.
         Raises Failure where saved rules cannot be read.
         """
         if own is not None:
@@ -74,6 +81,7 @@ class Toolbox:
         self.call_ids = itertools.count(1)
         self.seen: dict[str, str] = {}
         self.outputs: dict[str, Path] = {}
+        self.servers = McpServers(servers, policy.workspace, self.wrapper) if servers else None
         self._own = own
         self._ready = False
         self._reason = ""
@@ -113,13 +121,15 @@ class Toolbox:
         return UndoHistory(self.policy.workspace, self.policy.write_roots)
 
     def prepare(self) -> Iterator[Event]:
-        """Try the sandbox and read the user's own tools, once; seconds where it was not tried.
+        """Try the sandbox, read the user's own tools, start MCP servers: once. It may take seconds.
 
-        A sandbox that does not hold turns the tools off: chat goes on, and a Notice says why.
+        A sandbox that does not hold turns the tools off: chat goes on, and a Notice says why. What
+        is new of MCP servers is told each time: one that did not start, or is gone, or changed.
         Raises Failure where one of the user's own tools cannot be used.
         """
         with self._preparing:
             if self._ready:
+                yield from self._news()
                 return
             if self.confined:
                 found = verdict(self.policy)
@@ -137,7 +147,21 @@ class Toolbox:
             if self._own is not None:
                 for tool in own_tools(self._own, self.policy, self._tools, self.wrapper):
                     self._tools[tool.name] = tool
+            if self.servers is not None:
+                for tool in self.servers.start(self._tools):
+                    self._tools[tool.name] = tool
             self._ready = True
+            yield from self._news()
+
+    def close(self) -> None:
+        """End what lives as long as the session: MCP servers. Idempotent; it may take seconds."""
+        if self.servers is not None:
+            self.servers.close()
+
+    def _news(self) -> Iterator[Event]:
+        if self.servers is not None:
+            for text in self.servers.news():
+                yield Notice(MCP_NEWS, text)
 
     def place(self) -> dict[str, Any]:
         """The roots that file tools must keep to, for tools/place.py."""

@@ -9,12 +9,12 @@ import msgspec
 
 from minicpm5_mac.agent.session import Session
 from minicpm5_mac.agent.settings import SessionSettings, decode_settings
-from minicpm5_mac.agent.toolbox import Toolbox
+from minicpm5_mac.agent.toolbox import MCP_NEWS, Toolbox
 from minicpm5_mac.app.options import AppOptions
 from minicpm5_mac.conversations.records import StoredMessage
 from minicpm5_mac.conversations.store import ConversationStore
 from minicpm5_mac.conversations.title import UNTITLED
-from minicpm5_mac.events import EngineStopped, Event
+from minicpm5_mac.events import EngineStopped, Event, Notice
 
 
 @dataclass(frozen=True)
@@ -94,19 +94,26 @@ class LiveChat:
             self._session.change(settings)
 
     def use_tools(self, toolbox: Toolbox | None) -> None:
-        """Tools, others, or none, from the next message on, also in other conversations."""
-        self.toolbox = toolbox
+        """Tools, others, or none, from the next message on, also in other conversations.
+
+        MCP servers of those that are left are ended, at once.
+        """
+        left, self.toolbox = self.toolbox, toolbox
         if self._session is not None:
             self._session.use_tools(toolbox)
+        if left is not None and left is not toolbox:
+            left.close()
 
-    def prepare_tools(self) -> None:
+    def prepare_tools(self) -> tuple[str, ...]:
         """Try the sandbox, which takes seconds where it was not tried before. Raises Failure.
 
-        What it finds out is told by the toolbox from then on, all the time.
+        What it finds out is told by the toolbox from then on, all the time; returned is what the
+        user should be told once.
         """
-        if self.toolbox is not None:
-            for _ in self.toolbox.prepare():
-                pass
+        if self.toolbox is None:
+            return ()
+        events = list(self.toolbox.prepare())
+        return tuple(e.text for e in events if isinstance(e, Notice) and e.code == MCP_NEWS)
 
     def start(self) -> Iterator[Event]:
         """Start the model; blocks between events."""
@@ -147,6 +154,8 @@ class LiveChat:
         """End the running reply, the engine and the store; what was said stays."""
         if self._session is not None:
             self._session.cancel()
+        if self.toolbox is not None:
+            self.toolbox.close()
         self._engine.close()
         if self._store is not None:
             self._store.close()

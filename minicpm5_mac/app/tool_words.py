@@ -8,6 +8,7 @@ from pathlib import Path
 from minicpm5_mac.agent.approval import MODES, Mode
 from minicpm5_mac.agent.toolbox import UNCONFINED, Toolbox
 from minicpm5_mac.events import FileChange
+from minicpm5_mac.mcp_servers.definition import McpTool
 from minicpm5_mac.visible_text import unhidden
 
 MODE_WORDS: dict[Mode, str] = {
@@ -50,6 +51,34 @@ def workspace_line(toolbox: Toolbox) -> str:
     parts += [f"write {short_path(path)}" for path in policy.write]
     parts += [f"read {short_path(path)}" for path in policy.read]
     return " · ".join(parts)
+
+
+def offered_tools(toolbox: Toolbox) -> tuple[str, ...]:
+    """The tools, and below them those of each MCP server with where their calls go."""
+    own = [name for name, tool in toolbox.tools.items() if not isinstance(tool, McpTool)]
+    lines = [f"Tools: {', '.join(own) or 'none'}"]
+    servers = toolbox.servers.servers if toolbox.servers is not None else ()
+    for server in servers:
+        theirs = [
+            name
+            for name, tool in toolbox.tools.items()
+            if isinstance(tool, McpTool) and tool.server is server
+        ]
+        what = ", ".join(theirs) or "no tools"
+        lines.append(f"MCP server {server.name} ({server.place}): {what}")
+    return tuple(lines)
+
+
+def sandbox_words(toolbox: Toolbox) -> str:
+    """What runs in the sandbox, where that is not everything."""
+    servers = toolbox.servers.servers if toolbox.servers is not None else ()
+    outside = [server.name for server in servers if not server.local]
+    if not outside:
+        return "Everything runs in the sandbox, without network."
+    return (
+        "Everything runs in the sandbox, without network, but for the calls of "
+        f"{', '.join(outside)}: what is in them is sent out of it."
+    )
 
 
 def mode_segment(toolbox: Toolbox | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from minicpm5_mac.failure import Failure
 if TYPE_CHECKING:
     from minicpm5_mac.agent.toolbox import Toolbox
     from minicpm5_mac.engine.interface import Engine
+    from minicpm5_mac.mcp_servers.server import McpServer
 
 DESCRIPTION = """\
 Gives the model tools in a folder: it reads, searches, edits and runs commands there, inside a
@@ -30,7 +32,9 @@ with the whole diff or command. The answer is on standard output, everything els
 error. Text on standard input is appended to the task."""
 
 EPILOG = """\
-without a terminal and without --approve, what would be asked for is refused.
+without a terminal and without --approve, what would be asked for is refused. --approve
+all-in-sandbox does not cover MCP servers with an address, whose calls leave the sandbox: for one,
+set `unattended = true` in your configuration.
 
 exit codes: 0 answered, 1 failed, 2 wrong usage, 3 no model, 4 ended by a limit (replies, time,
 tokens, the same call three times), 130 interrupted. The conversation is kept: `agent --continue
@@ -91,6 +95,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     tools.add_argument("--tools", type=Path, metavar="DIR", help="your own tools, a .py file each")
     tools.add_argument(
+        "--mcp",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="use this MCP server of your configuration, or `all` of them (default: none)",
+    )
+    tools.add_argument(
         "--steps", type=int, default=None, metavar="N", help="most replies a turn (default 30)"
     )
     tools.add_argument(
@@ -121,7 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
         from minicpm5_mac.app.run import run_app
 
         options = app_options(arguments, configuration, settings, make_engine)
-        toolbox = make_toolbox(arguments, in_app=True)
+        toolbox = make_toolbox(arguments, configuration.mcp, in_app=True)
         return run_app(dataclasses.replace(options, toolbox=toolbox))
 
     from minicpm5_mac.cli.one_shot import OneShot
@@ -134,18 +145,25 @@ def run(arguments: argparse.Namespace) -> int:
         show_reasoning=arguments.show_reasoning,
         latest=arguments.latest,
         resume=arguments.resume,
-        toolbox=make_toolbox(arguments),
+        toolbox=make_toolbox(arguments, configuration.mcp),
     ).run(prompts)
 
 
-def make_toolbox(arguments: argparse.Namespace, *, in_app: bool = False) -> Toolbox:
+def make_toolbox(
+    arguments: argparse.Namespace,
+    configured: Mapping[str, McpServer],
+    *,
+    in_app: bool = False,
+) -> Toolbox:
     """The tools that the flags ask for. Raises Failure for what cannot be granted.
 
+    configured: the MCP servers of the user's own configuration, of which `--mcp` names some.
     in_app: the app asks for approval, whatever the standard streams are.
     """
     from minicpm5_mac.agent.approval import Mode
     from minicpm5_mac.agent.toolbox import Toolbox, TurnLimits
     from minicpm5_mac.cli.tool_lines import terminal
+    from minicpm5_mac.mcp_servers.server import chosen_servers
     from minicpm5_mac.sandbox.policy import Policy
 
     if arguments.folder is not None and arguments.workspace is not None:
@@ -176,6 +194,7 @@ def make_toolbox(arguments: argparse.Namespace, *, in_app: bool = False) -> Tool
         own=arguments.tools,
         confined=not arguments.without_sandbox,
         limits=limits,
+        servers=chosen_servers(configured, arguments.mcp),
     )
     if commands is None and not in_app:
         print(f"minicpm5-mac: tools in {toolbox.policy.workspace}, mode {mode}", file=sys.stderr)

@@ -59,6 +59,8 @@ class OneShot:
                 session = Session(engine, store, conversation, settings, self.toolbox)
                 return self._say(session, prompts)
             finally:
+                if self.toolbox is not None:
+                    self.toolbox.close()
                 engine.close()
 
     @contextlib.contextmanager

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from minicpm5_mac.configuration.keys import KEYS
+from minicpm5_mac.mcp_servers.server import McpServer
 from minicpm5_mac.request import Sampling
 
 
@@ -39,9 +40,14 @@ class Configuration:
     sampling: Sampling
     app: AppConfiguration
     prompts: Mapping[str, str]
+    mcp: Mapping[str, McpServer] = field(default_factory=dict)
 
 
-def configuration_of(values: Mapping[str, Any], prompts: Mapping[str, str]) -> Configuration:
+def configuration_of(
+    values: Mapping[str, Any],
+    prompts: Mapping[str, str],
+    servers: Mapping[str, McpServer] | None = None,
+) -> Configuration:
     """A configuration from values by dotted name, as their kinds read them; others by default."""
     tables: dict[str, dict[str, Any]] = {"": {}, "sampling": {}, "app": {}}
     for key in KEYS:
@@ -52,6 +58,7 @@ def configuration_of(values: Mapping[str, Any], prompts: Mapping[str, str]) -> C
         sampling=Sampling(**tables["sampling"]),
         app=AppConfiguration(**tables["app"]),
         prompts=dict(prompts),
+        mcp=dict(servers or {}),
     )
 
 

@@ -9,7 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from minicpm5_mac.configuration.kinds import Kind, Number, OneOf, Switch, Text, Thinking, Whole
+from minicpm5_mac.configuration.kinds import (
+    Address,
+    Folders,
+    Headers,
+    Kind,
+    Number,
+    OneOf,
+    Switch,
+    Text,
+    Thinking,
+    VariableName,
+    Variables,
+    Whole,
+    Words,
+)
+from minicpm5_mac.mcp_servers.server import CALL_SECONDS
 
 
 @dataclass(frozen=True)
@@ -133,4 +148,59 @@ PROMPTS = Key(
 )
 """The one table whose keys the user names."""
 
+MCP_KEYS: tuple[Key, ...] = (
+    Key(
+        "mcp.NAME.command",
+        Words(each=False, what="words"),
+        None,
+        "An MCP server: the program and its arguments, run in the sandbox, without network.",
+        unset="give url instead",
+    ),
+    Key("mcp.NAME.env", Variables(), None, "What it finds in its environment.", "nothing of yours"),
+    Key("mcp.NAME.read", Folders(), None, "Folders it may read.", "only the workspace"),
+    Key("mcp.NAME.write", Folders(), None, "Folders it may write.", "none"),
+    Key(
+        "mcp.NAME.workspace",
+        OneOf(("read", "write")),
+        "read",
+        "What it may do in the workspace.",
+    ),
+    Key(
+        "mcp.NAME.url",
+        Address(),
+        None,
+        "An MCP server by its address (streamable HTTP), instead of command.",
+        unset="give command instead",
+    ),
+    Key("mcp.NAME.headers", Headers(), None, "Sent to it with every request.", "none"),
+    Key(
+        "mcp.NAME.token_from",
+        VariableName(),
+        None,
+        "The variable of your environment that holds the bearer token to send to it.",
+        unset="no token",
+    ),
+    Key(
+        "mcp.NAME.unattended",
+        Switch(),
+        False,
+        "`--approve all-in-sandbox` lets its calls run too, though url is outside of the sandbox.",
+    ),
+    Key(
+        "mcp.NAME.tools",
+        Words(what="names"),
+        None,
+        "Its tools to offer, the most important first.",
+        unset="all that fit",
+    ),
+    Key("mcp.NAME.timeout", Whole(1, 600), CALL_SECONDS, "Seconds that a call may take."),
+)
+"""The keys of one of the tables [mcp.NAME]."""
+
+MCP_TABLE = "mcp"
+OF_COMMAND = ("env", "read", "write", "workspace")
+OF_URL = ("headers", "token_from", "unattended")
+"""Keys that only a server of that kind may have."""
+
 TABLES = tuple(dict.fromkeys(key.table for key in (*KEYS, PROMPTS) if key.table))
+TABLES += (MCP_TABLE,)

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# RFC 9110, 5.1 and 5.5: a field's name is a token; of its value, what is plain ASCII.
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[ -~]*")
 
 
 class Kind(Protocol):
@@ -118,3 +127,119 @@ class Thinking:
 def thinking_word(thinking: int | None) -> str | int:
     """The way back: what stands in the file for a number of tokens the program uses."""
     return {None: "on", 0: "off"}.get(thinking, thinking)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Words:
+    """A list of strings that is not empty; the first of them, or each, is not either."""
+
+    each: bool = True
+    what: str = "texts"
+
+    @property
+    def takes(self) -> str:
+        return f"a list of {self.what} in quotes that is not empty"
+
+    def read(self, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list) or not value:
+            raise ValueError
+        for number, word in enumerate(value):
+            if not isinstance(word, str) or "\0" in word:
+                raise ValueError
+            if not word.strip() and (self.each or number == 0):
+                raise ValueError
+        return tuple(value)
+
+
+@dataclass(frozen=True)
+class Folders:
+    """A list of folders, each from the root on or from the home folder: nothing else is certain."""
+
+    takes: str = 'a list of folders in quotes, each beginning with "/" or "~/"'
+
+    def read(self, value: Any) -> tuple[Path, ...]:
+        if not isinstance(value, list):
+            raise ValueError
+        found = []
+        for word in value:
+            if not isinstance(word, str) or not word.startswith(("/", "~/")) or "\0" in word:
+                raise ValueError
+            try:
+                found.append(Path(word).expanduser())
+            except RuntimeError:  # there is no home folder
+                raise ValueError from None
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Variables:
+    """A table of environment variables."""
+
+    takes: str = 'a table of variables, as { NAME = "value" }'
+
+    def read(self, value: Any) -> tuple[tuple[str, str], ...]:
+        if not isinstance(value, dict):
+            raise ValueError
+        for name, text in value.items():
+            if not _VARIABLE.fullmatch(name) or not isinstance(text, str) or "\0" in text:
+                raise ValueError
+        return tuple(value.items())
+
+
+@dataclass(frozen=True)
+class Headers:
+    """A table of HTTP header fields."""
+
+    takes: str = 'a table of HTTP headers, as { X-Name = "value" }'
+
+    def read(self, value: Any) -> tuple[tuple[str, str], ...]:
+        if not isinstance(value, dict):
+            raise ValueError
+        for name, text in value.items():
+            if not _HEADER.fullmatch(name) or not isinstance(text, str):
+                raise ValueError
+            if not _HEADER_VALUE.fullmatch(text):
+                raise ValueError
+        return tuple(value.items())
+
+
+@dataclass(frozen=True)
+class VariableName:
+    """The name of an environment variable."""
+
+    takes: str = "the name of an environment variable in quotes"
+
+    def read(self, value: Any) -> str:
+        if not isinstance(value, str) or not _VARIABLE.fullmatch(value):
+            raise ValueError
+        return value
+
+
+@dataclass(frozen=True)
+class Address:
+    """A web address to which nothing is sent that others could read on the way."""
+
+    takes: str = 'an "https://…" address, or an "http://…" one of this machine (127.0.0.1)'
+
+    def read(self, value: Any) -> str:
+        if not isinstance(value, str) or not value.isascii() or not value.isprintable():
+            raise ValueError
+        parts = urlsplit(value)  # itself a ValueError for brackets that do not match
+        if not parts.hostname or " " in value or parts.username is not None or parts.fragment:
+            raise ValueError
+        _ = parts.port  # a ValueError for what is no port
+        if parts.scheme == "https":
+            return value
+        if parts.scheme == "http" and is_loopback(parts.hostname):
+            return value
+        raise ValueError
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host of an address is this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

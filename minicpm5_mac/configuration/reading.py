@@ -12,8 +12,9 @@ from typing import Any
 
 from minicpm5_mac import locations
 from minicpm5_mac.configuration.configuration import Configuration, configuration_of
-from minicpm5_mac.configuration.keys import BY_NAME, KEYS, PROMPTS, TABLES, Key
-from minicpm5_mac.configuration.toml_text import dotted, toml_value
+from minicpm5_mac.configuration.keys import BY_NAME, KEYS, MCP_TABLE, PROMPTS, TABLES, Key
+from minicpm5_mac.configuration.mcp_tables import read_servers
+from minicpm5_mac.configuration.toml_text import dotted, shown_value
 from minicpm5_mac.failure import Failure
 
 _PROMPTS_TABLE = PROMPTS.table
@@ -75,14 +76,15 @@ def parse_configuration(data: bytes) -> tuple[Configuration, tuple[Problem, ...]
         return configuration_of({}, {}), (_syntax_problem(text, error),)
     values: dict[str, Any] = {}
     prompts: dict[str, str] = {}
-    wrong: list[tuple[tuple[str, ...], str]] = []
+    tables = document.get(MCP_TABLE)
+    servers, wrong = read_servers(document.pop(MCP_TABLE) if isinstance(tables, dict) else {})
     for name, value in _entries(document):
         complaint = _take(name, value, values, prompts)
         if complaint:
             wrong.append((name, complaint))
     problems = [Problem(_line_of(text, name), complaint) for name, complaint in wrong]
     problems.sort(key=lambda problem: problem.line)
-    return configuration_of(values, prompts), tuple(problems)
+    return configuration_of(values, prompts, servers), tuple(problems)
 
 
 def _entries(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -104,7 +106,7 @@ def _take(
     try:
         read = key.kind.read(value)
     except ValueError:
-        return f"{dotted(name)} takes {key.kind.takes}, not {_shown(value)}"
+        return f"{dotted(name)} takes {key.kind.takes}, not {shown_value(value)}"
     if own:
         prompts[name[1]] = read
     else:
@@ -114,7 +116,8 @@ def _take(
 
 def _unknown(name: tuple[str, ...]) -> str:
     if name[0] in TABLES and len(name) == 1:
-        return f"{name[0]} is a table: write [{name[0]}] on a line of its own"
+        inner = ".NAME" if name[0] == MCP_TABLE else ""
+        return f"{name[0]} is a table: write [{name[0]}{inner}] on a line of its own"
     table = name[0] if len(name) == 2 else ""
     here = [key.last_name for key in KEYS if key.table == table]
     here += [] if table else [f"[{name}]" for name in TABLES]
@@ -137,15 +140,6 @@ def _hint(name: tuple[str, ...], table: str) -> str:
         return f" (did you mean [{tables[0]}]?)" if tables and not table else ""
     place = f" in [{key.table}]" if key.table else " at the top"
     return f" (did you mean {key.last_name!r}{'' if key.table == table else place}?)"
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return "a table"
-    if isinstance(value, list):
-        return "a list"
-    shown = toml_value(value)
-    return shown if len(shown) <= 40 else f"{shown[:39]}…"
 
 
 def _line_of(text: str, name: tuple[str, ...]) -> int:

@@ -16,12 +16,13 @@ class Tool:
     schema: OpenAI's function description, as the chat template takes it.
     kind: what approval goes by. `read` and `write` tools are given the roots they must keep to
         as `place` (place.py); a `command` tool is a program (`argv` makes its command line).
-    file: the Python file whose functions the sandboxed worker calls.
+        An `mcp` tool is called at its server (mcp_servers/definition.py).
+    file: the Python file whose functions the sandboxed worker calls; none for an `mcp` tool.
     """
 
     schema: dict[str, Any] = field(hash=False)
     kind: ToolKind
-    file: Path
+    file: Path | None = None
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ import pytest
 from minicpm5_mac.cli.command_tree import command_tree
 from minicpm5_mac.cli.main import build_parser
 
-HEAVY = {"mlx", "mlx_lm", "transformers", "numpy", "huggingface_hub", "textual"}
+HEAVY = {"mlx", "mlx_lm", "transformers", "numpy", "huggingface_hub", "textual", "mcp"}
 
 HELP = [[*command.path, "--help"] for command in command_tree(build_parser())]
 SCRIPTS = [["completion", shell] for shell in ("bash", "zsh", "fish")]

@@ -10,16 +10,23 @@ from textual.app import App
 from minicpm5_mac.agent.approval import MODES
 from minicpm5_mac.agent.toolbox import Toolbox
 from minicpm5_mac.app.screens.choice import Choice, Way
-from minicpm5_mac.app.tool_words import MODE_NOTES, MODE_WORDS, danger, workspace_line
+from minicpm5_mac.app.tool_words import (
+    MODE_NOTES,
+    MODE_WORDS,
+    danger,
+    offered_tools,
+    sandbox_words,
+    workspace_line,
+)
 
 TURN_OFF = "turn off"
 
 
 async def look(app: App[Any], toolbox: Toolbox) -> str | None:
     """Show what holds and do what is chosen; TURN_OFF is left to the caller. Raises Failure."""
-    sandbox = danger(toolbox) or "Everything runs in the sandbox, without network."
-    offered = ", ".join(toolbox.tools) or "none"
-    text = f"Workspace: {workspace_line(toolbox)}\nTools: {offered}\n{sandbox}"
+    lines = [f"Workspace: {workspace_line(toolbox)}", *offered_tools(toolbox)]
+    lines.append(danger(toolbox) or sandbox_words(toolbox))
+    text = "\n".join(lines)
     rules = toolbox.approvals.rules
     ways = [Way(mode, MODE_WORDS[mode].capitalize(), MODE_NOTES[mode]) for mode in MODES]
     if rules:

@@ -24,6 +24,7 @@ from minicpm5_mac.app.tool_words import (
     MODE_NOTES,
     danger,
     mode_segment,
+    offered_tools,
     read_mode,
     short_path,
     workspace_line,
@@ -107,9 +108,11 @@ class LinearChat:
     def _tell_tools(self) -> None:
         toolbox = self.live.toolbox
         if toolbox is not None:
-            self.live.prepare_tools()
+            news = self.live.prepare_tools()
             mode = mode_segment(toolbox)
             self._say.line(danger(toolbox) or f"Workspace {workspace_line(toolbox)}, {mode}.")
+            for text in (*news, *offered_tools(toolbox)[1:]):
+                self._say.line(text)
 
     def _message(self) -> str:
         lines = [self._read(PROMPT)]

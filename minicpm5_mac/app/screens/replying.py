@@ -71,7 +71,8 @@ class ReplyingScreen(ConversationScreen):
     async def _prepare_tools(self) -> None:
         """Find out whether the sandbox holds, so that the answer is there before a message is."""
         try:
-            await asyncio.to_thread(self.live.prepare_tools)
+            for text in await asyncio.to_thread(self.live.prepare_tools):
+                self.notify(text, severity="warning", timeout=20, markup=False)
         except Failure as failure:
             self.complain(failure)
         self.refresh_status()

@@ -74,11 +74,12 @@ class ToolsScreen(ReplyingScreen):
         try:
             if argument or self.live.toolbox is None:
                 folder = Path(argument or ".").expanduser()
-                self.live.use_tools(await asyncio.to_thread(lambda: Toolbox(Policy(folder))))
+                toolbox = await asyncio.to_thread(lambda: Toolbox(Policy(folder)))
+                await asyncio.to_thread(self.live.use_tools, toolbox)
                 self.refresh_status()
                 await asyncio.to_thread(self.live.prepare_tools)
             elif await tools.look(self.app, self.live.toolbox) == tools.TURN_OFF:
-                self.live.use_tools(None)
+                await asyncio.to_thread(self.live.use_tools, None)
         except Failure as failure:
             self.complain(failure)
         self.refresh_status()

@@ -1,0 +1,278 @@
+"""What is kept of the tools that a server lists: few words, plain schemas, and a digest.
+
+Everything here was written by the server. A description goes to the model with nothing hidden in
+it and cut to a few words; a schema keeps what our own check of a call understands (a pattern, for
+one, could take for ever to match), the server checks the rest. The digest is of the definition as
+it was listed: an approval that lasts holds for that one alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from minicpm5_mac.mcp_servers.server import McpServer
+from minicpm5_mac.tools.tool import Tool
+from minicpm5_mac.visible_text import unhidden
+
+SCHEMA_CHARACTERS = 3000
+"""Of JSON, for all tools of a server: about as many tokens as the app's own tools have."""
+DESCRIPTION_CHARACTERS = 160
+PARAMETER_CHARACTERS = 80
+MOST_DEPTH = 3
+MOST_CHOICES, CHOICES_CHARACTERS = 20, 300
+
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_NAME = 64
+_PARAMETER = re.compile(r"[A-Za-z_$][A-Za-z0-9_.$-]{0,63}")
+_TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
+_BOUNDS = ("minimum", "maximum")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A tool as its server lists it. whole: all of it that says what the tool does."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any] = field(hash=False)
+    whole: dict[str, Any] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class McpTool(Tool):
+    """A tool of an MCP server. original: its name there. digest: of its definition there."""
+
+    server: McpServer = field(kw_only=True)
+    original: str = field(kw_only=True)
+    digest: str = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The tools of a server that the model gets, and what the user should know of the others."""
+
+    tools: tuple[McpTool, ...]
+    notes: tuple[str, ...] = ()
+
+
+class _Unusable(Exception):
+    """Why a tool cannot be called by the model."""
+
+
+def offer(server: McpServer, listed: Sequence[Listed], taken: Collection[str]) -> Offer:
+    """The tools to offer. taken: names that are in use."""
+    by_name = {tool.name: tool for tool in reversed(listed)}
+    wanted = server.tools or tuple(dict.fromkeys(tool.name for tool in listed))
+    missing = [name for name in wanted if name not in by_name]
+    names = set(taken)
+    tools: list[McpTool] = []
+    unusable: list[str] = []
+    too_large: list[str] = []
+    room = SCHEMA_CHARACTERS
+    for original in wanted:
+        if original not in by_name:
+            continue
+        name = _name(server.name, original, names)
+        try:
+            schema, size = _fitting(name, by_name[original], room)
+        except _Unusable as why:
+            unusable.append(f"{original} ({why})")
+            continue
+        if schema is None:
+            too_large.append(original)
+            continue
+        names.add(name)
+        room -= size
+        digest = _digest(server, by_name[original])
+        tools.append(McpTool(schema, "mcp", server=server, original=original, digest=digest))
+    notes = _notes(server, not listed, missing, unusable, too_large)
+    return Offer(tuple(tools), tuple(notes))
+
+
+def _notes(
+    server: McpServer,
+    nothing: bool,
+    missing: list[str],
+    unusable: list[str],
+    too_large: list[str],
+) -> list[str]:
+    who = f"MCP server {server.name}"
+    notes = []
+    if nothing:
+        notes.append(f"{who} has no tools.")
+    elif missing:
+        notes.append(f"{who} has no tool {_joined(missing)}.")
+    if unusable:
+        notes.append(f"{who}: these tools cannot be called: {_joined(unusable)}.")
+    if too_large:
+        notes.append(
+            f"{who}: these tools are left out, for the descriptions of a server may take "
+            f"{SCHEMA_CHARACTERS:,} characters: {_joined(too_large)}. Name those that you need: "
+            f"tools = [...] in [mcp.{server.name}]."
+        )
+    return notes
+
+
+def _joined(names: list[str], most: int = 20) -> str:
+    shown = [" ".join(unhidden(name[:80]).split()) for name in names[:most]]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(shown)}{more}"
+
+
+def _name(server: str, original: str, taken: Collection[str]) -> str:
+    """A name that a call can have and nothing else has."""
+    tool = _NO_NAME.sub("_", original)
+    own = tool.lower().startswith((f"{server.lower()}_", f"{server.lower()}-"))
+    base = (tool if own else f"{server}_{tool}")[:_LONGEST_NAME]
+    name, number = base, 2
+    while name in taken:
+        suffix = f"_{number}"
+        name, number = base[: _LONGEST_NAME - len(suffix)] + suffix, number + 1
+    return name
+
+
+def _fitting(name: str, tool: Listed, room: int) -> tuple[dict[str, Any] | None, int]:
+    """Its schema and the schema's size; None where there is not enough room, even for less."""
+    for words in (PARAMETER_CHARACTERS, 0):
+        parameters = reduced(tool.parameters, words)
+        function = {
+            "name": name,
+            "description": shortened(tool.description, DESCRIPTION_CHARACTERS),
+            "parameters": parameters,
+        }
+        schema = {"type": "function", "function": function}
+        size = len(json.dumps(schema, ensure_ascii=False))
+        if size <= room:
+            return schema, size
+    return None, 0
+
+
+def shortened(text: str, most: int) -> str:
+    """The first words of a description, on one line, with nothing hidden in them."""
+    # Cut before it is looked at closely: it may be of any length.
+    text = " ".join(unhidden(text[: 20 * most]).split())
+    if len(text) <= most:
+        return text
+    cut = text[:most]
+    sentence = max(cut.rfind(". "), cut.rfind("。"))
+    if sentence >= most // 3:
+        return cut[: sentence + 1]
+    return f"{cut[: most - 1].rsplit(' ', 1)[0]}…"
+
+
+def reduced(schema: Mapping[str, Any], words: int) -> dict[str, Any]:
+    """A schema of arguments, as far as a call is checked by it here.
+
+    words: characters that the description of a parameter may have.
+    Raises _Unusable where a call cannot give what is required.
+    """
+    part = _part(schema, schema, MOST_DEPTH, words)
+    if part.get("type", "object") != "object":
+        raise _Unusable("its arguments are no object")
+    part = {"type": "object", "properties": {}} | part
+    part.pop("description", None)
+    missing = [name for name in _required(schema, schema) if name not in part["properties"]]
+    if missing:
+        raise _Unusable("a required argument has no name that can be written, or no description")
+    further = _resolved(schema, schema).get("additionalProperties")
+    if further is True or isinstance(further, dict):
+        part["additionalProperties"] = True
+    return part
+
+
+def _part(schema: Any, root: Mapping[str, Any], depth: int, words: int) -> dict[str, Any]:
+    schema = _resolved(schema, root)
+    kept: dict[str, Any] = {}
+    choices = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
+    if isinstance(choices, list) and "properties" not in schema:
+        kept |= _one_of([_part(choice, root, depth, 0) for choice in choices[:MOST_CHOICES]])
+    types = schema.get("type")
+    listed = [types] if isinstance(types, str) else types if isinstance(types, list) else []
+    known = [name for name in listed if name in _TYPES]
+    if len(known) > 1:
+        known = [name for name in known if name != "null"]  # it can be left out instead
+    if known:
+        kept["type"] = known[0] if len(known) == 1 else known
+    if "properties" in schema:
+        kept.setdefault("type", "object")
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    if isinstance(values, list) and 0 < len(values) <= MOST_CHOICES and _plain(values):
+        kept["enum"] = values
+    for name in _BOUNDS:
+        if isinstance(schema.get(name), int | float) and not isinstance(schema[name], bool):
+            kept[name] = schema[name]
+    if kept.get("type") == "object" and depth and isinstance(schema.get("properties"), dict):
+        properties = {
+            name: _part(inner, root, depth - 1, words)
+            for name, inner in schema["properties"].items()
+            if _PARAMETER.fullmatch(name)
+        }
+        kept["properties"] = properties
+        required = [name for name in _required(schema, root) if name in properties]
+        if required:
+            kept["required"] = required
+        if depth < MOST_DEPTH:
+            # Inside of a value nobody has to say so: other names are the server's to refuse.
+            kept.pop("additionalProperties", None)
+    if kept.get("type") == "array" and depth:
+        items = _part(schema.get("items"), root, depth - 1, 0)
+        if items:
+            kept["items"] = items
+    description = schema.get("description")
+    if words and isinstance(description, str) and description.strip():
+        kept["description"] = shortened(description, words)
+    return kept
+
+
+def _one_of(choices: list[dict[str, Any]]) -> dict[str, Any]:
+    """What can be said of a value that fits one of these; nothing where they differ too much."""
+    some = [choice for choice in choices if choice.get("type") != "null"]
+    if len(some) == 1:
+        return some[0]
+    types = [choice.get("type") for choice in some]
+    if all(isinstance(name, str) and name not in ("object", "array") for name in types):
+        return {"type": list(dict.fromkeys(types))}
+    return {}
+
+
+def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a reference inside of the document points at; an empty schema for any other."""
+    for _ in range(MOST_DEPTH * 2):
+        if not isinstance(schema, Mapping):
+            return {}
+        reference = schema.get("$ref")
+        if reference is None:
+            return schema
+        schema = _at(root, reference)
+    return {}
+
+
+def _at(root: Mapping[str, Any], reference: object) -> Any:
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return {}
+    found: Any = root
+    for step in reference[2:].split("/"):
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found
+
+
+def _required(schema: Any, root: Mapping[str, Any]) -> list[str]:
+    required = _resolved(schema, root).get("required")
+    names = required if isinstance(required, list) else []
+    return [name for name in names if isinstance(name, str)]
+
+
+def _plain(values: list[Any]) -> bool:
+    scalars = all(value is None or isinstance(value, str | int | float) for value in values)
+    return scalars and len(json.dumps(values, ensure_ascii=False)) <= CHOICES_CHARACTERS
+
+
+def _digest(server: McpServer, tool: Listed) -> str:
+    whole = [server.identity(), tool.whole]
+    data = json.dumps(whole, sort_keys=True, default=str).encode(errors="replace")
+    return hashlib.sha256(data).hexdigest()
