@@ -41,7 +41,7 @@ def make_environment(folder: Path, *, for_macos: bool) -> None:
     """
     shutil.rmtree(folder, ignore_errors=True)
     wheel = project_wheel()
-    platform = ["--python-platform", "aarch64-apple-darwin"] if for_macos else []
+    platform = ["--python-platform", "aarch64-apple-darwin", "--python-version", PYTHON_VERSION]
     no_source = [word for name in SOURCE_ONLY for word in ("--no-binary", name)]
     environment = {
         **os.environ,
@@ -49,7 +49,8 @@ def make_environment(folder: Path, *, for_macos: bool) -> None:
         "UV_CACHE_DIR": os.fspath(CACHE / "uv"),
     }
     install = [uv(), "pip", "install", "--quiet", "--link-mode", "copy", "--target", folder]
-    install += ["--python", sys.executable, *platform]
+    install += ["--python", sys.executable]
+    install += platform if for_macos else []
     locked = ["--require-hashes", "--only-binary", ":all:", *no_source]
     lock = PACKAGING / "requirements.lock"
     subprocess.run([*install, *locked, "-r", lock], check=True, env=environment)

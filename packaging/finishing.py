@@ -64,7 +64,7 @@ def _compile(folder: Path) -> None:
     compileall.compile_dir(
         folder,
         quiet=2,
-        workers=1,
+        workers=0,  # as many as there are cores
         stripdir=os.fspath(folder),
         invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
     )

@@ -9,14 +9,19 @@ from environment import PACKAGING, PYTHON_VERSION, REPOSITORY, uv
 
 HEADER = "# Made by `make -C packaging lock`. Exact, with hashes, for macOS and Linux.\n"
 
+EXTRAS = ("window", "mcp")
+"""Of the project: who has the app cannot install anything into it."""
 
-def lock(asked: list[Path], into: Path) -> None:
+
+def lock(asked: Path, into: Path, extras: tuple[str, ...] = ()) -> None:
     """Resolve `asked` anew. Raises subprocess.CalledProcessError where there is no solution."""
+    with_extras = [word for extra in extras for word in ("--extra", extra)]
     subprocess.run(
         [
             *(uv(), "pip", "compile", "--quiet", "--universal", "--generate-hashes"),
             *("--python-version", PYTHON_VERSION, "--no-header", "--no-emit-index-url"),
-            *("--no-emit-find-links", "--no-annotate", "--upgrade", "--output-file", into, *asked),
+            *("--no-emit-find-links", "--no-annotate", "--upgrade", "--output-file", into),
+            *(*with_extras, asked),
         ],
         check=True,
         stdout=subprocess.DEVNULL,
@@ -25,6 +30,5 @@ def lock(asked: list[Path], into: Path) -> None:
 
 
 if __name__ == "__main__":
-    pyproject = REPOSITORY / "pyproject.toml"
-    lock([pyproject, PACKAGING / "requirements.in"], PACKAGING / "requirements.lock")
-    lock([PACKAGING / "tools.in"], PACKAGING / "tools.lock")
+    lock(REPOSITORY / "pyproject.toml", PACKAGING / "requirements.lock", EXTRAS)
+    lock(PACKAGING / "tools.in", PACKAGING / "tools.lock")

@@ -1,4 +1,4 @@
-"""The lock is what pyproject.toml asks for: each package once, exact, with hashes."""
+"""The lock is what pyproject.toml asks for and the app has of its extras: exact, with hashes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from locking import EXTRAS
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -32,7 +33,8 @@ def asked(name: str) -> list[Requirement]:
     """Of a .in file, or of the project."""
     if name == "pyproject.toml":
         project = tomllib.loads((REPOSITORY / name).read_text(encoding="utf-8"))["project"]
-        return [Requirement(line) for line in project["dependencies"]]
+        extras = [line for extra in EXTRAS for line in project["optional-dependencies"][extra]]
+        return [Requirement(line) for line in [*project["dependencies"], *extras]]
     lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
     return [Requirement(line) for line in lines if line and not line.startswith("#")]
 
@@ -53,7 +55,6 @@ def test_every_package_is_exact_and_has_hashes(name: str) -> None:
     ("source", "lock"),
     [
         ("pyproject.toml", "requirements.lock"),
-        ("requirements.in", "requirements.lock"),
         ("tools.in", "tools.lock"),
     ],
 )
