@@ -90,6 +90,8 @@ def test_a_limit_is_exit_code_4_with_a_clear_word(hello, workspace, tiny_model):
         (("-p", "x", "--read", "/"), "cannot be /"),
         (("-p", "x", "--write", "/usr"), "belongs to the system"),
         (("-p", "x", "--without-sandbox", "--approve", "all-in-sandbox"), "needs the sandbox"),
+        (("-p", "x", "--mcp", "files"), "no MCP server 'files' in your configuration"),
+        (("-p", "x", "--mcp", "all"), "a table [mcp.NAME]"),
     ],
 )
 def test_what_cannot_be_meant_is_exit_code_2(workspace, tiny_model, arguments, words):
@@ -97,6 +99,28 @@ def test_what_cannot_be_meant_is_exit_code_2(workspace, tiny_model, arguments, w
     assert done.returncode == 2
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_file_in_the_workspace_names_no_server(workspace, tiny_model):
+    for name in ("config.toml", ".mcp.json", "minicpm5-mac.toml"):
+        (workspace / name).write_text('[mcp.evil]\ncommand = ["touch", "was-here"]\n')
+    done = agent(workspace, tiny_model, "-p", "x", "--mcp", "evil")
+    assert done.returncode == 2
+    assert "no MCP server 'evil'" in done.stderr
+    assert not (workspace / "was-here").exists()
+
+
+def test_a_server_is_used_where_it_is_named_and_its_failure_is_told(
+    hello, workspace, tiny_model, own_home
+):
+    file = own_home / "config" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('[mcp.bad]\ncommand = ["/bin/sh", "-c", "echo no licence >&2; exit 4"]\n')
+    done = agent(workspace, tiny_model, "-p", READ, "--mcp", "bad")
+    assert "MCP server bad is not there: it ended with status 4; it said: no licence" in done.stderr
+    assert done.returncode in (0, 4)
+    without = agent(workspace, tiny_model, "-p", READ)
+    assert "MCP" not in without.stderr
 
 
 def test_the_home_folder_is_no_workspace(tiny_model):
