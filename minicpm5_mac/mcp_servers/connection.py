@@ -85,7 +85,7 @@ class Connection:
                     said = await way.last_words()
                     self._why = _joined(f"no answer within {START_SECONDS:g} s", said)
                     return
-                except (MCPError, ValidationError, RuntimeError) as error:
+                except Exception as error:
                     self._why = await self._reason(error)
                     return
                 self._session = session
@@ -110,7 +110,7 @@ class Connection:
         except TimeoutError:
             seconds = self._server.timeout
             return McpAnswer("limit", f"[time limit: no answer within {seconds} s. Ask for less.]")
-        except (MCPError, ValidationError, RuntimeError) as error:
+        except Exception as error:
             return self._failed(await self._reason(error))
         text = text_of(result.content, result.structured_content)
         if result.is_error:

@@ -20,7 +20,7 @@ from minicpm5_mac.tools.tool import Tool
 from minicpm5_mac.visible_text import unhidden
 
 SCHEMA_CHARACTERS = 3000
-"""Of JSON, for all tools of a server: about as many tokens as the app's own tools have."""
+"""Of JSON, for all tools of a server: a third more than the app's own tools take together."""
 DESCRIPTION_CHARACTERS = 160
 PARAMETER_CHARACTERS = 80
 MOST_DEPTH = 3

@@ -178,11 +178,13 @@ class LocalWay:
             message = item.message
             if isinstance(message, types.JSONRPCRequest):
                 self._unasked = 0
-            data = message.model_dump_json(by_alias=True, exclude_unset=True)
             try:
+                data = message.model_dump_json(by_alias=True, exclude_unset=True)
                 command.send(data.encode() + b"\n")
             except Failure:
                 self._end("it does not read what it is sent")
+            except ValueError:  # what cannot be written as JSON: an echo of what the server sent
+                self._end("it asks for an answer that cannot be written")
 
     def _take(self, chunk: bytes) -> None:
         """Output, as it comes: a message a line."""

@@ -15,6 +15,8 @@ ALL = "all"
 """Of `--mcp`: every server of the configuration file."""
 
 CALL_SECONDS = 60
+SDK_MISSING = "MCP servers need the package `mcp`, 2.3 or newer, which is not installed"
+SDK_ADVICE = "Install it: pip install 'minicpm5-mac[mcp]'"
 
 
 @dataclass(frozen=True)
@@ -84,11 +86,7 @@ def chosen_servers(
     if not configured:
         raise Failure("There is no MCP server in your configuration.", _known(configured), 2)
     if importlib.util.find_spec("mcp") is None:
-        raise Failure(
-            "MCP servers need the package `mcp`, which is not installed.",
-            "Install it: pip install 'minicpm5-mac[mcp]'",
-            2,
-        )
+        raise Failure(f"{SDK_MISSING}.", SDK_ADVICE, 2)
     wanted = tuple(configured) if ALL in names else tuple(dict.fromkeys(names))
     return tuple(configured[name] for name in wanted)
 

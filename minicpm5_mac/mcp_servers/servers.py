@@ -16,7 +16,7 @@ from minicpm5_mac.failure import Failure
 from minicpm5_mac.mcp_servers.answer import McpAnswer
 from minicpm5_mac.mcp_servers.call import McpCall
 from minicpm5_mac.mcp_servers.definition import McpTool, offer
-from minicpm5_mac.mcp_servers.server import McpServer
+from minicpm5_mac.mcp_servers.server import SDK_ADVICE, SDK_MISSING, McpServer
 from minicpm5_mac.sandbox.canary import verdict
 from minicpm5_mac.sandbox.wrapping import Wrapper
 
@@ -56,10 +56,13 @@ class McpServers:
 
         taken: names that tools have already. Blocks for as long as a server may take to answer.
         """
-        from minicpm5_mac.mcp_servers import connection
-        from minicpm5_mac.mcp_servers.local import LocalWay
-        from minicpm5_mac.mcp_servers.remote import RemoteWay
-
+        try:
+            from minicpm5_mac.mcp_servers import connection
+            from minicpm5_mac.mcp_servers.local import LocalWay
+            from minicpm5_mac.mcp_servers.remote import RemoteWay
+        except ImportError as error:
+            self._news.append(f"{SDK_MISSING} ({error}). {SDK_ADVICE}")
+            return ()
         _quiet()
         for server in self.servers:
             if server.local:

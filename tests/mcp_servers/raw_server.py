@@ -66,6 +66,9 @@ def call(number: object, arguments: dict) -> None:
     if HOW == "floods":
         while True:
             say(method="notifications/progress", params={"progressToken": 1, "progress": 1})
+    if HOW == "floods stderr":
+        while True:
+            sys.stderr.write("noise " * 100_000)
     if HOW == "one endless line":
         while True:
             sys.stdout.write("x" * 1_000_000)

@@ -150,6 +150,7 @@ def test_a_server_that_says_nothing_is_waited_for_and_given_up(start, monkeypatc
         ("endless list", None, ""),
         ("crashes", "error", "ended with status 1; it said: out of luck"),
         ("floods", "error", "messages that nobody asked for"),
+        ("floods stderr", "error", "it wrote without an end"),
         ("one endless line", "error", "a message of more than 16 MiB"),
         ("answers wrongly", "error", "not of the form"),
         ("never answers", "limit", "no answer within 1 s"),
@@ -189,6 +190,14 @@ def test_closing_ends_every_server_and_calls_that_come_later(start, in_workspace
     assert waiting.wait().outcome in ("error", "cancelled")
     assert "were ended" in running.call("act").text
     running.servers.close()
+
+
+def test_an_sdk_that_is_too_old_is_told(start, monkeypatch):
+    monkeypatch.setitem(sys.modules, "minicpm5_mac.mcp_servers.local", None)
+    running = start(raw("ok"))
+    assert running.tools == {}
+    assert "`mcp`, 2.3 or newer" in running.news[0]
+    assert "pip install 'minicpm5-mac[mcp]'" in running.news[0]
 
 
 def test_nothing_is_started_where_the_sandbox_does_not_hold(start, monkeypatch, in_workspace):
