@@ -43,13 +43,14 @@ def planted(package: str) -> int:
     folder = library(APP) / package
     if not folder.is_dir():
         sys.exit(f"check_linux.py: the app holds no {package}")
+    print(f"{package} is taken away on purpose: now a check must fail", flush=True)
     aside = BUILD / "taken-away"
     shutil.move(folder, aside)
     try:
         failed = run_all(APP, to_first_failure=True)
     finally:
         shutil.move(aside, folder)
-    print(f"without {package}, taken away on purpose, {'a check' if failed else 'NO check'} fails")
+    print(f"without {package} {'a check' if failed else 'NO check'} fails")
     return 0 if failed else 1
 
 

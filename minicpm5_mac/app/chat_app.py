@@ -40,6 +40,9 @@ from minicpm5_mac.events import EngineStopped, Event, ModelFailed
 LOOK_SECONDS = 1.0
 """How often the model process is looked after while no reply runs."""
 
+START_NOTICE_SECONDS = 15.0
+"""How long what is to be said at the start stays."""
+
 SIGNALLED_SECONDS = 3.0
 """An app that was told to end by a signal has this long."""
 
@@ -103,6 +106,8 @@ class ChatApp(App[None]):
         self._end_on_signals()
         self.begin_model()
         self.set_interval(LOOK_SECONDS, self._look_after_model)
+        if self.options.notice:
+            self.notify(self.options.notice, timeout=START_NOTICE_SECONDS)
 
     def title_window(self, conversation: str) -> None:
         """Say in the window's title which conversation this is."""

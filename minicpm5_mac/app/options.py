@@ -24,6 +24,7 @@ class AppOptions:
     copy_on_select: text selected with the mouse goes to the clipboard at once.
     linear: plain lines for screen readers instead of a full-screen app.
     toolbox: the tools that conversations begin with; None is plain chat.
+    notice: said once at the start; empty for nothing.
     """
 
     settings: SessionSettings
@@ -36,3 +37,4 @@ class AppOptions:
     copy_on_select: bool = False
     linear: bool = False
     toolbox: Toolbox | None = None
+    notice: str = ""

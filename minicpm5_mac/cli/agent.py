@@ -130,10 +130,12 @@ def run(arguments: argparse.Namespace) -> int:
     settings = session_settings(arguments, configuration)
     if prompts is None:
         from minicpm5_mac.app.run import run_app
+        from minicpm5_mac.launcher.single_instance import by_hand_here
 
-        options = app_options(arguments, configuration, settings, make_engine)
-        toolbox = make_toolbox(arguments, configuration.mcp, in_app=True)
-        return run_app(dataclasses.replace(options, toolbox=toolbox))
+        with by_hand_here() as notice:
+            options = app_options(arguments, configuration, settings, make_engine)
+            toolbox = make_toolbox(arguments, configuration.mcp, in_app=True)
+            return run_app(dataclasses.replace(options, toolbox=toolbox, notice=notice))
 
     from minicpm5_mac.cli.one_shot import OneShot
 

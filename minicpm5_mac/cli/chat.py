@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from typing import TYPE_CHECKING
 
@@ -100,8 +101,11 @@ def run(arguments: argparse.Namespace) -> int:
         ).run(prompts)
 
     from minicpm5_mac.app.run import run_app
+    from minicpm5_mac.launcher.single_instance import by_hand_here
 
-    return run_app(app_options(arguments, configuration, settings, make_engine))
+    with by_hand_here() as notice:
+        options = app_options(arguments, configuration, settings, make_engine)
+        return run_app(dataclasses.replace(options, notice=notice))
 
 
 def app_options(

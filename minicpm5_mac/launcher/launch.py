@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if unknown:  # older systems add arguments of their own, such as -psn_0_12345
             log.info("not for us: %s", unknown)
         os.chdir(Path.home())  # a bundle starts in /
-        _open(in_terminal=arguments.terminal)
+        open_chat(in_terminal=arguments.terminal)
     except Failure as failure:
         show_alert("MiniCPM5 cannot be opened", f"{failure}\n\n{_where_logs_are()}")
         return failure.exit_code
@@ -49,7 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _open(*, in_terminal: bool) -> None:
+def open_chat(*, in_terminal: bool) -> None:
+    """Open it where there is none; else show the one there is. Raises Failure, OSError."""
     if in_terminal:
         open_in_terminal()  # which takes the lock itself, or says who has it
         return

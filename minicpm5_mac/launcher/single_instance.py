@@ -12,6 +12,7 @@ import fcntl
 import http.client
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -95,6 +96,32 @@ def open_here(place: Place, terminal: str = "") -> SingleInstance | OpenChat | N
     now = datetime.datetime.now().strftime("%H:%M")
     chat = OpenChat(place, os.getpid(), now, terminal, key=secrets.token_urlsafe(24))
     return SingleInstance(descriptor, chat)
+
+
+@contextlib.contextmanager
+def by_hand_here() -> Iterator[str]:
+    """Of a chat that was started at a shell's prompt: the lock, so that the app finds it.
+
+    Whoever asks there for a second chat gets it, without the lock; yielded is what to say of that.
+    """
+    terminal = ""
+    with contextlib.suppress(OSError):
+        terminal = os.ttyname(0)
+    try:
+        here = open_here("terminal", terminal)
+    except OSError:
+        yield ""  # it only cannot be found
+        return
+    if isinstance(here, SingleInstance):
+        try:
+            yield ""
+        finally:
+            here.release()
+    elif here is not None and here.pid in (os.getpid(), os.getppid()):
+        yield ""  # the lock is ours: of `in_terminal`, or of the server that shows us
+    else:
+        where = "elsewhere" if here is None else str(here)
+        yield f"The model is in memory {where}. Here it is a second time."
 
 
 def bring_to_front(chat: OpenChat) -> bool:

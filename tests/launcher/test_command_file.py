@@ -12,7 +12,7 @@ import pytest
 
 from minicpm5_mac.launcher.command_file import command_script, open_in_terminal, write_command_file
 from minicpm5_mac.launcher.own_python import chat_command, own_environment, user_environment
-from minicpm5_mac.launcher.single_instance import SingleInstance, open_here
+from minicpm5_mac.launcher.single_instance import Place, SingleInstance, open_here
 
 BUNDLE = {
     "RESOURCEPATH": "/Applications/MiniCPM5.app/Contents/Resources",
@@ -75,8 +75,18 @@ def test_the_file_is_executable_by_this_user_alone_and_can_be_written_again():
     assert write_command_file().stat().st_mode & 0o777 == 0o700
 
 
-def test_a_second_start_in_a_terminal_says_where_the_chat_is_open():
-    here = open_here("terminal", "/dev/ttys009")
+@pytest.mark.parametrize(
+    ("place", "terminal", "said"),
+    [
+        ("terminal", "/dev/ttys009", b"already open in a terminal (/dev/ttys009)"),
+        ("window", "", b"already open in a window of its own"),
+        ("browser", "", b"already open in a browser"),
+    ],
+)
+def test_a_second_start_in_a_terminal_says_where_the_chat_is_open(
+    place: Place, terminal: str, said: bytes
+):
+    here = open_here(place, terminal)
     assert isinstance(here, SingleInstance)
     ours, theirs = pty.openpty()
     try:
@@ -85,7 +95,7 @@ def test_a_second_start_in_a_terminal_says_where_the_chat_is_open():
         shown = b""
         while b"Return closes this" not in shown:
             shown += os.read(ours, 4096)
-        assert b"already open in a terminal (/dev/ttys009)" in shown
+        assert said in shown
         os.write(ours, b"\n")
         assert run.wait(60) == 0
     finally:

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from minicpm5_mac.launcher import launch as launch_module
+from minicpm5_mac.launcher.single_instance import Place, SingleInstance, open_here
+
 
 def launch(own_home: Path, *flags: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -44,3 +47,19 @@ def test_a_log_that_cannot_be_written_is_told_too(tmp_path: Path, own_home: Path
     run = launch(own_home, MINICPM5_MAC_HOME=str(tmp_path / "file"))
     assert run.returncode == 1
     assert "MiniCPM5 cannot be opened" in run.stderr
+
+
+@pytest.mark.parametrize("place", ["terminal", "browser"])
+def test_a_window_that_comes_second_opens_none_and_says_so_in_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, place: Place
+):
+    done: list[str] = []
+    monkeypatch.setattr(launch_module, "open_in_terminal", lambda: done.append("terminal"))
+    monkeypatch.setattr("minicpm5_mac.web.window.run_window", lambda *_: done.append("window"))
+    here = open_here(place)
+    assert isinstance(here, SingleInstance)
+    launch_module.open_chat(in_terminal=False)
+    assert done == ["terminal"]  # where `in_terminal` says who has the lock
+    here.release()
+    launch_module.open_chat(in_terminal=False)
+    assert done == ["terminal", "window"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from minicpm5_mac.launcher.single_instance import (
     OpenChat,
     SingleInstance,
     bring_to_front,
+    by_hand_here,
     lock_file,
     open_here,
 )
@@ -89,3 +91,32 @@ def test_the_file_is_for_this_user_alone_and_a_window_that_is_gone_cannot_come_t
     assert there.port == 1
     assert not bring_to_front(there)  # nobody listens there
     here.release()
+
+
+def test_a_chat_started_by_hand_is_found_by_the_app_and_frees_the_lock():
+    with by_hand_here() as notice:
+        assert notice == ""
+        there = open_here("window")
+        assert isinstance(there, OpenChat)
+        assert (there.place, there.pid) == ("terminal", os.getpid())
+        with by_hand_here() as again:  # the same process, as after an `exec` with the lock
+            assert again == ""
+    freed = open_here("window")
+    assert isinstance(freed, SingleInstance)
+    freed.release()
+
+
+def test_a_second_chat_started_by_hand_is_told_where_the_first_is_and_opens():
+    with held(HOLD) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with by_hand_here() as notice:
+            assert notice.startswith("The model is in memory in a terminal (/dev/ttys003), since ")
+            assert "a second time" in notice
+        holder.kill()
+
+
+def test_where_no_file_can_be_written_a_chat_started_by_hand_opens_all_the_same(own_home: Path):
+    own_home.write_text("a file where the folder should be")
+    with by_hand_here() as notice:
+        assert notice == ""

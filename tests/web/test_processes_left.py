@@ -9,9 +9,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from served_chat import ServedChat, SocketPage, socket_page, wait_until
+
+from minicpm5_mac.launcher.own_python import chat_command, own_environment
+from minicpm5_mac.web.app_process import AppProcess
 
 Serve = Callable[..., ServedChat]
 
@@ -123,6 +127,26 @@ async def test_a_second_command_says_where_the_model_is_loaded(serve: Serve):
     chat.none_left()
     again = serve()  # the lock went with its holder
     assert again.popen.poll() is None
+
+
+async def test_a_chat_beside_it_says_where_the_first_is_and_the_one_in_the_page_says_nothing(
+    serve: Serve, tiny_model: Path
+):
+    chat = serve()
+    async with socket_page(chat.page, chat.spend_link()) as page:
+        await page.until(is_ready)
+        screen: list[bytes] = []
+        words = (b"memory", b"browser", b"second")  # of a notice whose lines are folded
+        command = chat_command("--model", str(tiny_model))
+        beside = AppProcess(command, own_environment(), 200, 30, screen.append, lambda _: None)
+        try:
+            wait_until(lambda: all(word in b"".join(screen) for word in words), "the notice")
+        finally:
+            beside.end()
+        await page.type("\x11")
+        await page.until(ended)
+    assert not all(word in page.screen for word in words)
+    chat.none_left()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

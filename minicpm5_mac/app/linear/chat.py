@@ -80,11 +80,14 @@ class LinearChat:
     def __init__(self, options: AppOptions, read: Callable[[str], str], out: TextIO) -> None:
         self.live = LiveChat(options)
         self._read = read
+        self._notice = options.notice
         self._say = Speaker(out, bell=options.bell)
         self._tools = ToolLines(self._say.line, read)
         self._listed: list[str] = []
 
     def run(self) -> int:
+        if self._notice:
+            self._say.line(self._notice)
         self._greet(self.live.open())
         self._tell_tools()
         if self._load(self.live.start):
