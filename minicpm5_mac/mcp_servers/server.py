@@ -50,8 +50,8 @@ class McpServer:
     def place(self) -> str:
         """Where a call goes, for people; nothing of it is hidden, and nothing of it is secret."""
         if self.local:
-            return unhidden(f"in the sandbox: {' '.join(self.command)}").replace("\n", "\u240a")
-        return unhidden(f"outside of the sandbox: {self.url}")
+            return unhidden(f"program {' '.join(self.command)}").replace("\n", "\u240a")
+        return unhidden(f"outside of the sandbox, {self.url}")
 
     def identity(self) -> tuple[object, ...]:
         """What it is and may do: another one asks for approval again. Values of env are not in it.

@@ -161,9 +161,12 @@ class McpServers:
         self._closing = closing = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         running.set()
-        tasks = [asyncio.create_task(c.run(closing)) for c in self._connections.values()]
+        connections = list(self._connections.values())
+        tasks = [asyncio.create_task(connection.run(closing)) for connection in connections]
         await closing.wait()
-        # A server that is just starting is not waited for.
+        for connection, task in zip(connections, tasks, strict=True):
+            if not connection.ready.done():  # nobody waits for what is just starting
+                task.cancel()
         await asyncio.wait(tasks, timeout=CLOSE_SECONDS / 2)
         for task in tasks:
             task.cancel()

@@ -94,7 +94,7 @@ def test_a_call_is_shown_whole_asked_for_and_its_result_reaches_the_model(begin)
     assert wanted.kind == "mcp"
     assert wanted.title == 'raw, act: {"x": "a⟨U+200B⟩b⟨U+202E⟩c"}'
     lines = wanted.shown.splitlines()
-    assert lines[0].startswith("MCP server: raw, in the sandbox: ")
+    assert lines[0].startswith("MCP server: raw, program ")
     assert "raw_server.py" in lines[0]
     assert lines[1] == "Tool: act"
     assert '"x": "a⟨U+200B⟩b⟨U+202E⟩c"' in wanted.shown

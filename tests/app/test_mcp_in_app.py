@@ -37,7 +37,7 @@ async def test_a_call_is_asked_for_and_run_and_tools_lists_the_servers(
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, Approval) and app.screen.armed)
         shown = screen_text(app)
-        assert "MCP server: raw, in the sandbox" in shown
+        assert "MCP server: raw, program" in shown
         assert '"x": "a⟨U+200B⟩b"' in shown
         assert "as its MCP server defines it now" in shown
         await pilot.press("y")
@@ -50,7 +50,7 @@ async def test_a_call_is_asked_for_and_run_and_tools_lists_the_servers(
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, Choice))
         shown = screen_text(app)
-        assert "MCP server raw (in the sandbox:" in shown
+        assert "MCP server raw (program " in shown
         assert "MCP server bad" in shown
         await pilot.press("escape")
         assert toolbox.servers is not None
@@ -67,8 +67,8 @@ def test_what_is_said_of_servers_names_where_calls_go(workspace: Path):
     lines = offered_tools(toolbox)
     assert (
         lines[1]
-        == "MCP server web (outside of the sandbox: https://a.example/mcp⟨U+202E⟩): no tools"
+        == "MCP server web (outside of the sandbox, https://a.example/mcp⟨U+202E⟩): no tools"
     )
-    assert lines[2] == "MCP server own (in the sandbox: x y): no tools"
+    assert lines[2] == "MCP server own (program x y): no tools"
     assert "but for the calls of web" in sandbox_words(toolbox)
     assert sandbox_words(Toolbox(Policy(workspace))).endswith("without network.")

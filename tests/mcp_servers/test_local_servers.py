@@ -17,6 +17,7 @@ from server_samples import HERE, SDK, raw, wait_until
 
 from minicpm5_mac.mcp_servers import connection
 from minicpm5_mac.mcp_servers import local as local_module
+from minicpm5_mac.mcp_servers.servers import McpServers
 from minicpm5_mac.sandbox.canary import Verdict
 
 
@@ -190,6 +191,19 @@ def test_closing_ends_every_server_and_calls_that_come_later(start, in_workspace
     assert waiting.wait().outcome in ("error", "cancelled")
     assert "were ended" in running.call("act").text
     running.servers.close()
+
+
+def test_who_leaves_does_not_wait_for_a_server_that_is_starting(workspace, sandbox, in_workspace):
+    servers = McpServers((raw("says nothing"),), workspace)
+    starting = threading.Thread(target=servers.start, args=((),))
+    starting.start()
+    wait_until(in_workspace, 30)
+    began = time.monotonic()
+    servers.close()
+    starting.join()
+    assert time.monotonic() - began < 3
+    assert servers.tools == ()
+    assert not in_workspace()
 
 
 def test_an_sdk_that_is_too_old_is_told(start, monkeypatch):
