@@ -24,6 +24,7 @@ SCHEMA_CHARACTERS = 3000
 DESCRIPTION_CHARACTERS = 160
 PARAMETER_CHARACTERS = 80
 MOST_DEPTH = 3
+MOST_PARTS = 1000
 MOST_CHOICES, CHOICES_CHARACTERS = 20, 300
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
@@ -171,7 +172,7 @@ def reduced(schema: Mapping[str, Any], words: int) -> dict[str, Any]:
     words: characters that the description of a parameter may have.
     Raises _Unusable where a call cannot give what is required.
     """
-    part = _part(schema, schema, MOST_DEPTH, words)
+    part = _Reduction(schema, words).part(schema, MOST_DEPTH)
     if part.get("type", "object") != "object":
         raise _Unusable("its arguments are no object")
     part = {"type": "object", "properties": {}} | part
@@ -185,48 +186,64 @@ def reduced(schema: Mapping[str, Any], words: int) -> dict[str, Any]:
     return part
 
 
-def _part(schema: Any, root: Mapping[str, Any], depth: int, words: int) -> dict[str, Any]:
-    schema = _resolved(schema, root)
-    kept: dict[str, Any] = {}
-    choices = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
-    if isinstance(choices, list) and "properties" not in schema:
-        kept |= _one_of([_part(choice, root, depth, 0) for choice in choices[:MOST_CHOICES]])
+class _Reduction:
+    """One schema on its way to less. References can make a short one endless: parts are counted."""
+
+    def __init__(self, root: Mapping[str, Any], words: int) -> None:
+        self._root = root
+        self._words = words
+        self._left = MOST_PARTS
+
+    def part(self, schema: Any, depth: int, described: bool = False) -> dict[str, Any]:
+        self._left -= 1
+        if depth < 0 or self._left < 0:
+            return {}
+        schema = _resolved(schema, self._root)
+        kept: dict[str, Any] = {}
+        choices = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
+        if isinstance(choices, list) and "properties" not in schema:
+            kept |= _one_of([self.part(choice, depth - 1) for choice in choices[:MOST_CHOICES]])
+        kept |= _type(schema)
+        values = [schema["const"]] if "const" in schema else schema.get("enum")
+        if isinstance(values, list) and 0 < len(values) <= MOST_CHOICES and _plain(values):
+            kept["enum"] = values
+        for name in _BOUNDS:
+            if isinstance(schema.get(name), int | float) and not isinstance(schema[name], bool):
+                kept[name] = schema[name]
+        if kept.get("type") == "object" and depth:
+            kept |= self._properties(schema, depth)
+        if kept.get("type") == "array" and depth:
+            items = self.part(schema.get("items"), depth - 1)
+            kept |= {"items": items} if items else {}
+        description = schema.get("description")
+        if described and self._words and isinstance(description, str) and description.strip():
+            kept["description"] = shortened(description, self._words)
+        return kept
+
+    def _properties(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        inner = schema.get("properties")
+        if not isinstance(inner, Mapping):
+            return {}
+        kept: dict[str, Any] = {
+            "properties": {
+                name: self.part(value, depth - 1, described=True)
+                for name, value in inner.items()
+                if _PARAMETER.fullmatch(name)
+            }
+        }
+        required = [name for name in _required(schema, self._root) if name in kept["properties"]]
+        return kept | ({"required": required} if required else {})
+
+
+def _type(schema: Mapping[str, Any]) -> dict[str, Any]:
     types = schema.get("type")
     listed = [types] if isinstance(types, str) else types if isinstance(types, list) else []
     known = [name for name in listed if name in _TYPES]
     if len(known) > 1:
         known = [name for name in known if name != "null"]  # it can be left out instead
-    if known:
-        kept["type"] = known[0] if len(known) == 1 else known
-    if "properties" in schema:
-        kept.setdefault("type", "object")
-    values = [schema["const"]] if "const" in schema else schema.get("enum")
-    if isinstance(values, list) and 0 < len(values) <= MOST_CHOICES and _plain(values):
-        kept["enum"] = values
-    for name in _BOUNDS:
-        if isinstance(schema.get(name), int | float) and not isinstance(schema[name], bool):
-            kept[name] = schema[name]
-    if kept.get("type") == "object" and depth and isinstance(schema.get("properties"), dict):
-        properties = {
-            name: _part(inner, root, depth - 1, words)
-            for name, inner in schema["properties"].items()
-            if _PARAMETER.fullmatch(name)
-        }
-        kept["properties"] = properties
-        required = [name for name in _required(schema, root) if name in properties]
-        if required:
-            kept["required"] = required
-        if depth < MOST_DEPTH:
-            # Inside of a value nobody has to say so: other names are the server's to refuse.
-            kept.pop("additionalProperties", None)
-    if kept.get("type") == "array" and depth:
-        items = _part(schema.get("items"), root, depth - 1, 0)
-        if items:
-            kept["items"] = items
-    description = schema.get("description")
-    if words and isinstance(description, str) and description.strip():
-        kept["description"] = shortened(description, words)
-    return kept
+    if not known:
+        return {"type": "object"} if "properties" in schema else {}
+    return {"type": known[0] if len(known) == 1 else known}
 
 
 def _one_of(choices: list[dict[str, Any]]) -> dict[str, Any]:

@@ -8,11 +8,12 @@ from mcp.client.session import ClientSession
 from minicpm5_mac.mcp_servers.definition import Listed
 
 MOST_PAGES = 20
+MOST_TOOLS = 500
 _WHOLE = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 
 
 async def listed_tools(session: ClientSession) -> tuple[Listed, ...]:
-    """All pages of them, as far as there is an end to them."""
+    """All pages of them, as far as there is an end to that."""
     found: list[Listed] = []
     cursor: str | None = None
     for _ in range(MOST_PAGES):
@@ -20,9 +21,9 @@ async def listed_tools(session: ClientSession) -> tuple[Listed, ...]:
         page = await session.list_tools(params=params)
         found += [_listed(tool) for tool in page.tools]
         cursor = page.next_cursor
-        if not cursor:
+        if not cursor or len(found) >= MOST_TOOLS:
             break
-    return tuple(found)
+    return tuple(found[:MOST_TOOLS])
 
 
 def _listed(tool: types.Tool) -> Listed:

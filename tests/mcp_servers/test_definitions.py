@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,21 @@ def test_what_is_deep_or_long_ends_somewhere():
     for _ in range(100):
         deep = {"type": "object", "properties": {"in": deep}}
     assert len(json.dumps(parameters_of(properties={"p": deep}))) < 300
+
+
+@pytest.mark.parametrize("inside", ["anyOf", "properties", "items"])
+def test_a_schema_that_holds_itself_ends_soon(inside):
+    again = {"$ref": "#/$defs/Again"}
+    shapes = {
+        "anyOf": {"anyOf": [again] * 20},
+        "properties": {"type": "object", "properties": {f"p{n}": again for n in range(500)}},
+        "items": {"type": "array", "items": again},
+    }
+    tool = listed(properties={"p": again}, **{"$defs": {"Again": shapes[inside]}})
+    began = time.process_time()
+    found = offered(tool)
+    assert bool(found.tools) != bool(found.notes)
+    assert time.process_time() - began < 1
 
 
 def test_a_required_argument_that_nobody_can_write_makes_a_tool_unusable():
