@@ -24,12 +24,16 @@ from minicpm5_mac.mcp_servers.way import Way
 from minicpm5_mac.visible_text import visible
 
 START_SECONDS = 20.0
+MOST_SESSIONS = 5
+"""A server that was started anew has forgotten ours: so often it gets another one."""
 WORDS_CHARACTERS = 600
 CHANGED = (
-    "MCP server {0} says that its tools changed. This session keeps them as they were at its "
-    "start; another session asks for them again."
+    "MCP server {0} says that its tools changed. They stay as they were at the start here, and "
+    "are asked for anew the next time."
 )
 _CLOSED = "Connection closed"  # what the SDK says of it; the code is that of other faults as well
+_AGAIN = "it had lost this session, and begins another. Call again."
+_SESSION_LOST = "Session terminated"  # and of an HTTP status 404: begin another one (transports)
 _TRY_ANOTHER_VERSION = (types.UNSUPPORTED_PROTOCOL_VERSION, types.METHOD_NOT_FOUND)
 
 
@@ -51,14 +55,23 @@ class Connection:
         self._session: ClientSession | None = None
         self._why = "it has not started yet"
         self._told_of_change = False
+        self._listed: tuple[Listed, ...] | None = None
+        self._changed: frozenset[str] = frozenset()
+        self._lost = asyncio.Event()
+        self._reopening = False
 
     async def run(self, closing: asyncio.Event) -> None:
         """From its start to its end, or until `closing`. Never raises."""
         try:
-            await self._open(closing)
+            for _ in range(MOST_SESSIONS):
+                await self._open(closing)
+                if not self._lost.is_set():
+                    break
+                self._lost.clear()
         except Exception as error:
             self._why = _words(error)
         self._session = None
+        self._reopening = False
         if not self.ready.done():
             self.ready.set_result(f"MCP server {self._server.name} is not there: {self._why}.")
         elif not closing.is_set():
@@ -88,15 +101,32 @@ class Connection:
                 except Exception as error:
                     self._why = await self._reason(error)
                     return
+                self._keep(listed)
                 self._session = session
-                self.ready.set_result(listed)
-                await _first(closing, way.gone)
+                self._reopening = False
+                await _first(closing, way.gone, self._lost)
                 self._session = None
                 self._why = await way.last_words() if way.gone.is_set() else "it was closed"
+
+    def _keep(self, listed: tuple[Listed, ...]) -> None:
+        """Keep its tools as they are first listed; in a later session those that are still so."""
+        if self._listed is None:
+            self._listed = listed
+            self.ready.set_result(listed)
+            return
+        now = {tool.name: tool.whole for tool in listed}
+        changed = (tool.name for tool in self._listed if now.get(tool.name) != tool.whole)
+        self._changed = frozenset(changed)
+        if self._changed:
+            self._tell(CHANGED.format(self._server.name))
 
     async def call(self, name: str, arguments: dict[str, Any]) -> McpAnswer:
         """Call one of its tools; cancelling this tells the server so. Never raises but for that."""
         session = self._session
+        if name in self._changed:
+            return self._failed("this tool is another one now than it was. Do without it.")
+        if session is None and self._reopening:
+            return self._failed(_AGAIN)
         if session is None:
             return self._failed(f"it is gone: {self._why}. Do without it.")
         # Half a surrogate pair is nothing that JSON in UTF-8 can hold.
@@ -111,6 +141,10 @@ class Connection:
             seconds = self._server.timeout
             return McpAnswer("limit", f"[time limit: no answer within {seconds} s. Ask for less.]")
         except Exception as error:
+            if isinstance(error, MCPError) and error.message == _SESSION_LOST:
+                self._reopening = True
+                self._lost.set()
+                return self._failed(_AGAIN)
             return self._failed(await self._reason(error))
         text = text_of(result.content, result.structured_content)
         if result.is_error:
