@@ -20,9 +20,9 @@ print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 """
 
 
-def test_the_sdk_is_loaded_by_the_start_of_a_server_alone(tmp_path):
+def test_the_sdk_is_loaded_by_the_start_of_a_server_alone(workspace):
     done = subprocess.run(
-        [sys.executable, "-c", LOADED, str(tmp_path)],
+        [sys.executable, "-c", LOADED, str(workspace)],
         capture_output=True,
         text=True,
         check=True,
