@@ -28,7 +28,7 @@ from minicpm5_mac.app.key_help import key_sections, spelled
 from minicpm5_mac.app.live_chat import LiveChat
 from minicpm5_mac.app.lost_terminal import when_lost
 from minicpm5_mac.app.model_places import short_name
-from minicpm5_mac.app.model_state import ModelState
+from minicpm5_mac.app.model_state import ModelState, paused_text
 from minicpm5_mac.app.options import AppOptions
 from minicpm5_mac.app.screens.chat import ChatScreen
 from minicpm5_mac.app.screens.help import Help
@@ -196,6 +196,14 @@ class ChatApp(App[None]):
         if not self.model.starting:
             self.model = ModelState(self.model.name, stage="starting")
             self._run_model(self.live.start_again)
+
+    def pause_download(self) -> None:
+        """End the model process while it downloads: what came is kept, and f5 goes on from it."""
+        failed = ModelFailed("download", paused_text(self.model), "What came is kept.")
+        self._pump = None  # what the process still says is of no interest
+        self.model = self.model.after([failed])
+        self.chat.show_model(self.model)
+        self.run_worker(self.live.stop_model, thread=True)
 
     @work
     async def action_models(self, argument: str = "") -> None:

@@ -134,6 +134,10 @@ class LiveChat:
             )
         yield from self._engine.start()
 
+    def stop_model(self) -> None:
+        """End the engine; `start_again` makes another."""
+        self._engine.close()
+
     def stopped(self) -> EngineStopped | None:
         """The model's end, where it came between replies and was not told yet."""
         return None if self._session is None or self._session.running else self._engine.stopped()

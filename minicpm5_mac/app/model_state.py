@@ -38,6 +38,10 @@ class ModelState:
     def starting(self) -> bool:
         return bool(self.stage)
 
+    @property
+    def downloading(self) -> bool:
+        return self.stage == "downloading"
+
     def after(self, batch: Iterable[Event]) -> ModelState:
         """The state once these events have happened; those of replies change nothing."""
         state = self
@@ -65,7 +69,7 @@ class ModelState:
 
     def line(self) -> str:
         """The stage in a few words, with how far a download is."""
-        if self.stage == "downloading" and self.download is not None:
+        if self.downloading and self.download is not None:
             return f"{self.stage} {self.name} · {download_text(self.download)}"
         return f"{self.stage} {self.name}" if self.stage else ""
 
@@ -82,6 +86,17 @@ def download_text(progress: DownloadProgress) -> str:
     if progress.seconds_left is not None:
         parts.append(f"{duration_text(progress.seconds_left)} left")
     return " · ".join(parts)
+
+
+def paused_text(model: ModelState) -> str:
+    """That a download was stopped, and how far it is."""
+    progress = model.download
+    far = (
+        f" at {progress.done_bytes / progress.total_bytes:.0%}".replace("%", " %")
+        if (progress and progress.total_bytes)
+        else ""
+    )
+    return f"The download of {model.name} is paused{far}."
 
 
 def size_text(count: float) -> str:

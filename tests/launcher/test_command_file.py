@@ -107,3 +107,14 @@ def test_a_second_start_in_a_terminal_says_where_the_chat_is_open(
 def test_elsewhere_than_on_macos_it_is_said_what_to_do():
     with pytest.raises(Exception, match="minicpm5-mac chat"):
         open_in_terminal()
+
+
+def test_what_fails_in_the_terminal_is_told_with_the_place_of_the_log(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    run = subprocess.run(
+        [write_command_file()], stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert run.returncode == 1
+    assert f"MiniCPM5 ended with status 1. Its log files are in {own_home / 'log'}" in run.stdout

@@ -63,3 +63,23 @@ def test_a_window_that_comes_second_opens_none_and_says_so_in_a_terminal(
     here.release()
     launch_module.open_chat(in_terminal=False)
     assert done == ["terminal", "window"]
+
+
+def test_whatever_fails_is_shown_with_the_place_of_the_log(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    shown: list[tuple[str, str]] = []
+
+    def fail(*, in_terminal: bool) -> None:
+        raise RuntimeError("something nobody thought of")
+
+    monkeypatch.setattr(launch_module, "open_chat", fail)
+    monkeypatch.setattr(launch_module, "show_alert", lambda *texts: shown.append(texts))
+    monkeypatch.setattr("minicpm5_mac.web.log_file.redirect_output", lambda path: None)
+    monkeypatch.chdir(own_home.parent)
+    assert launch_module.main([]) == 1
+    ((title, text),) = shown
+    assert title == "MiniCPM5 cannot be opened"
+    assert "something nobody thought of" in text
+    assert f"The log files are in {own_home / 'log'}" in text
+    assert "Traceback" in (own_home / "log" / "web.log").read_text()

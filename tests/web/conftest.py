@@ -24,11 +24,11 @@ QUIET = (
 
 @pytest.fixture
 def serve(tiny_model: Path) -> Iterator[Callable[..., ServedChat]]:
-    """Starts `minicpm5-mac web` with the tiny model."""
+    """Starts `minicpm5-mac web`, with the tiny model where it is not told another."""
     started: list[ServedChat] = []
 
-    def start(*flags: str) -> ServedChat:
-        started.append(ServedChat.start(tiny_model, *flags))
+    def start(*flags: str, model: Path | None = tiny_model) -> ServedChat:
+        started.append(ServedChat.start(model, *flags))
         return started[-1]
 
     yield start

@@ -48,10 +48,12 @@ class ServedChat:
     seen: dict[int, psutil.Process]
 
     @classmethod
-    def start(cls, model: Path, *flags: str) -> ServedChat:
+    def start(cls, model: Path | None, *flags: str) -> ServedChat:
+        """model: None for the one that the configuration names."""
+        named = () if model is None else ("--model", str(model))
         popen = subprocess.Popen(
             [
-                *(sys.executable, "-m", "minicpm5_mac", "web", "--no-open", "--model", str(model)),
+                *(sys.executable, "-m", "minicpm5_mac", "web", "--no-open", *named),
                 *("--temperature", "0", *flags),
             ],
             stdout=subprocess.PIPE,

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from browser_page import BrowserPage, opened
 from served_chat import PATIENCE, ServedChat, slowed
 from tiny.prompts import prompt
 
@@ -16,61 +17,8 @@ FOREVER = prompt("endless_thinking").messages()[-1]["content"]
 READY = "tiny-minicpm5 · thinking on"
 THINKS = re.compile(r"tiny-minicpm5 · thinking \d")  # tokens, in the status line
 
-SCREEN = """Array.from({length: terminal.rows}, (_, row) =>
-  terminal.buffer.active.getLine(row).translateToString(true)).join("\\n")"""
-
-
 ROW_ENDS = """Array.from(document.querySelectorAll(".xterm-rows > div"), (row) =>
   Math.round(row.lastElementChild?.getBoundingClientRect().right ?? 0)).filter((end) => end > 0)"""
-
-
-class BrowserPage:
-    """One page: what its terminal shows, what it asked of other hosts, what went wrong in it."""
-
-    def __init__(self, page: Any, chat: ServedChat) -> None:
-        self.page = page
-        self.foreign: list[str] = []
-        self.faults: list[str] = []
-        page.on("request", lambda sent: self._note_address(sent.url, chat.origin))
-        page.on("console", lambda said: self._note_fault(said.type, said.text))
-        page.on("pageerror", lambda error: self.faults.append(str(error)))
-
-    def _note_address(self, address: str, origin: str) -> None:
-        if not address.startswith((origin, "data:")):
-            self.foreign.append(address)
-
-    def _note_fault(self, kind: str, text: str) -> None:
-        if kind == "error":
-            self.faults.append(text)
-
-    async def screen(self) -> str:
-        return await self.page.evaluate(SCREEN)
-
-    async def value(self, script: str, true: Callable[[Any], object]) -> Any:
-        """What the script gives, once that is as wanted. The page's policy forbids playwright's
-        own waiting."""
-        given = None
-        try:
-            async with asyncio.timeout(PATIENCE):
-                while not true(given := await self.page.evaluate(script)):
-                    await asyncio.sleep(0.1)
-        except TimeoutError:
-            raise AssertionError(f"this it was and stayed:\n{given}") from None
-        return given
-
-    async def until(self, true: Callable[[str], object]) -> str:
-        """The screen, once it is as wanted."""
-        return await self.value(SCREEN, true)
-
-    async def shows(self, words: str) -> str:
-        return await self.until(lambda shown: words in shown)
-
-
-async def opened(browser: Any, chat: ServedChat, **context: Any) -> BrowserPage:
-    page = BrowserPage(await (await browser.new_context(**context)).new_page(), chat)
-    await page.page.goto(chat.link)
-    await page.shows("thinking on")
-    return page
 
 
 async def test_typing_chinese_resizing_reloading_in_mid_reply_and_escape(

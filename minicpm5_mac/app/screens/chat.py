@@ -36,7 +36,7 @@ class ChatScreen(ToolsScreen):
     """One conversation, with everything that can be done to it."""
 
     BINDINGS: ClassVar = [
-        Binding("escape", "step_back", "Stop the reply; back to the composer"),
+        Binding("escape", "step_back", "Stop the reply or a download; back to the composer"),
         Binding("ctrl+t", "answer_now", "Stop thinking, answer now"),
         Binding("ctrl+r", "again", "Answer again; start a stopped model"),
         Binding("ctrl+g", "continue_reply", "Let a cut reply go on"),

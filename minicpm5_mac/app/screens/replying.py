@@ -293,9 +293,11 @@ class ReplyingScreen(ConversationScreen):
         self.action_step_back()
 
     def action_step_back(self) -> None:
-        """Escape: stop the reply, take a waiting message back, leave an edit, find the composer."""
+        """Escape: stop the reply or a download, take a waiting message back, leave an edit."""
         if self.reply.running:
             self.action_stop()
+        elif self.chat_app.model.downloading:
+            self.chat_app.pause_download()
         elif self.unsent.waiting:
             self.take_back_waiting()
         else:

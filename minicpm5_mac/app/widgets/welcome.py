@@ -58,7 +58,7 @@ class Welcome(Widget):
                 Content.assemble(state.name, (f"  {about}", "$text-muted")),
                 *(Content.styled(note, "$text-muted") for note in ready.notes),
             ]
-        if state.download is not None and state.stage == "downloading":
+        if state.download is not None and state.downloading:
             progress = state.download
             lines = [Content.styled(f"downloading {state.name}", "$text-muted")]
             if progress.total_bytes:
@@ -68,7 +68,8 @@ class Welcome(Widget):
                         ("━" * filled, "$primary"), ("━" * (_BAR_CELLS - filled), "$border-blurred")
                     )
                 )
-            lines.append(Content.styled(download_text(progress), "$text-muted"))
+            text = f"{download_text(progress)} · esc pauses"
+            lines.append(Content.styled(text, "$text-muted"))
             return lines
         said = state.line() or (f"{state.name} {state.stopped}" if state.stopped else state.name)
         return [Content.styled(said, "$text-muted")]
