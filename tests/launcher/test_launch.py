@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -76,6 +77,9 @@ def test_whatever_fails_is_shown_with_the_place_of_the_log(
     monkeypatch.setattr(launch_module, "open_chat", fail)
     monkeypatch.setattr(launch_module, "show_alert", lambda *texts: shown.append(texts))
     monkeypatch.setattr("minicpm5_mac.web.log_file.redirect_output", lambda path: None)
+    for name in ("minicpm5_mac", "aiohttp", "pywebview"):  # put back after the test
+        monkeypatch.setattr(logging.getLogger(name), "handlers", [])
+        monkeypatch.setattr(logging.getLogger(name), "propagate", True)
     monkeypatch.chdir(own_home.parent)
     assert launch_module.main([]) == 1
     ((title, text),) = shown
