@@ -6,18 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tiny.prompts import prompt
+from agent_app import StoryTools
 from tried_sandbox import sandbox, sandbox_cache, workspace  # noqa: F401
 
 from minicpm5_mac.agent.settings import SessionSettings
-from minicpm5_mac.agent.toolbox import Toolbox
 from minicpm5_mac.app.options import AppOptions
 from minicpm5_mac.engine.options import EngineOptions
 from minicpm5_mac.engine.process import EngineProcess
 from minicpm5_mac.events import EngineStopped, Event
 from minicpm5_mac.request import ReplyRequest, Sampling
 from minicpm5_mac.sandbox.policy import Policy
-from minicpm5_mac.tools.tool import Tool
 
 
 class KeptEngine:
@@ -67,19 +65,7 @@ def options(engine: KeptEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return AppOptions(settings, lambda name: engine, given=frozenset({"model"}), theme="dark")
 
 
-class OnlySome(Toolbox):
-    """Offers a few of the tools: the tiny model knows its stories with those that they use."""
-
-    wanted: tuple[str, ...] = ()
-
-    @property
-    def tools(self) -> dict[str, Tool]:
-        return {name: tool for name, tool in super().tools.items() if name in self.wanted}
-
-
 @pytest.fixture
-def toolbox(workspace: Path, sandbox: None) -> OnlySome:  # noqa: F811
+def toolbox(workspace: Path, sandbox: None) -> StoryTools:  # noqa: F811
     """The tools of a session in a folder of the test's own, in the real sandbox."""
-    made = OnlySome(Policy(workspace))
-    made.wanted = prompt("fix_greeting").story.tools
-    return made
+    return StoryTools(Policy(workspace))
