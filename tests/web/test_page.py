@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import re
 from collections.abc import Callable
 from typing import Any
 
 from browser_page import BrowserPage, opened
+from PIL import Image
 from served_chat import PATIENCE, ServedChat, slowed
 from tiny.prompts import prompt
 
@@ -19,6 +21,21 @@ THINKS = re.compile(r"tiny-minicpm5 · thinking \d")  # tokens, in the status li
 
 ROW_ENDS = """Array.from(document.querySelectorAll(".xterm-rows > div"), (row) =>
   Math.round(row.lastElementChild?.getBoundingClientRect().right ?? 0)).filter((end) => end > 0)"""
+
+UNDERSCORES = """(() => {
+  const words = Array.from(document.querySelectorAll(".xterm-rows span"));
+  const found = words.find((word) => word.textContent.includes("____"));
+  if (!found) return null;
+  const {x, width} = found.getBoundingClientRect();
+  const {y, height} = found.closest(".xterm-rows > div").getBoundingClientRect();
+  return {x, y, width, height};
+})()"""
+
+
+async def colours(page: BrowserPage, place: dict[str, float]) -> set[object]:
+    """Of the pixels of a place."""
+    picture = Image.open(io.BytesIO(await page.page.screenshot(clip=place)))
+    return {colour for _, colour in picture.convert("RGB").getcolors(1 << 24)}
 
 
 async def test_typing_chinese_resizing_reloading_in_mid_reply_and_escape(
@@ -83,6 +100,15 @@ async def test_copy_paste_font_size_links_and_what_may_not_be_asked(serve: Serve
     await page.value("terminal.cols", lambda now: now < columns)
     await page.page.keyboard.press("Control+Digit0")
     await page.value("terminal.cols", lambda now: now == columns)
+
+    await page.page.keyboard.press("Control+u")
+    await page.page.keyboard.type("____")
+    for size in (8, 11, 14, 17, 20):
+        await page.page.evaluate(f"setFontSize({size})")
+        await page.value(UNDERSCORES, bool)
+        async with asyncio.timeout(PATIENCE):
+            while len(await colours(page, await page.page.evaluate(UNDERSCORES))) < 2:
+                await asyncio.sleep(0.1)  # as long as no pixel of them is seen
 
     # The app took the light of the system, and the margin goes with it.
     await page.value("document.body.style.background", lambda now: now == "rgb(251, 250, 247)")

@@ -13,6 +13,9 @@ const FONTS =
   'Menlo, Monaco, "DejaVu Sans Mono", "PingFang SC", "Hiragino Sans GB", ' +
   '"Noto Sans Mono CJK SC", monospace';
 const FONT_SIZE = { least: 8, usual: 14, most: 40 };
+// A pixel more at least than the font's own height, in every size: rounded down to whole pixels, its
+// last one is the underscore's, and the row below covers it.
+const LINE_HEIGHT = 1.12;
 const FONT_KEY = "font-size";
 const OCCUPIED = 4409; // see server.py
 const RETRY_MS = [100, 200, 400, 800, 1600, 3000];
@@ -29,6 +32,7 @@ const terminal = new Terminal({
   allowProposedApi: true, // for the widths of Unicode 11
   fontFamily: FONTS,
   fontSize: Number(sessionStorage.getItem(FONT_KEY)) || FONT_SIZE.usual,
+  lineHeight: LINE_HEIGHT,
   theme: colours(),
   scrollback: 0, // the app scrolls by itself
   macOptionClickForcesSelection: true,
