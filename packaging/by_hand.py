@@ -20,22 +20,26 @@ Now by hand. Each step says what it must print or show.
       an answer (the first time, a download of 93 MB before it)
  6. Copy the app to /Applications and double-click it.
       a window with the chat within a few seconds, the icon in the Dock, nothing that asks for
-      permission; on the first start: where the model will be stored, its size, and one key
+      permission; on the first start: where the model will be stored, its size, and one key.
+      Escape pauses the download, F5 goes on where it was
  7. Double-click it again.
-      the same window comes to the front; Activity Monitor shows one model process
+      the same window comes to the front; `pgrep -f engine.child | wc -l` prints 1
  8. In the window: type, paste with Cmd+V, select and copy with Cmd+C, write 你好 with the Pinyin
     input method, resize, Cmd+plus, change between dark and light in System Settings.
       each does what it does elsewhere; a link opens in the browser, only when it is clicked
  9. Ask for something long; in mid-answer press Escape; ask again, and close the window.
       the answer stops; after the window is closed, `pgrep -fl minicpm5_mac` prints nothing
-10. open -a MiniCPM5 --args --terminal
-      Terminal opens with the chat; no question about Automation
-11. env -i HOME="$HOME" PATH=/usr/bin:/bin TERM="$TERM" {app}/Contents/MacOS/python -I -c \\
+10. Open it again, ask for something long, and say `pkill -9 -f MacOS/MiniCPM5`.
+      the window is gone; five seconds later `pgrep -fl minicpm5_mac` prints nothing
+11. open -a MiniCPM5 --args --terminal
+      Terminal opens with the chat; no question about Automation. Double-click the app beside it:
+      "MiniCPM5 is already open in a terminal (/dev/ttys…), since …"
+12. env -i HOME="$HOME" PATH=/usr/bin:/bin TERM="$TERM" {app}/Contents/MacOS/python -I -c \\
         "import sys, mlx.core as mx; print(sys.prefix, mx.default_device())"
       {app}/Contents and Device(gpu, 0)
-12. codesign --verify --deep --strict {app}
+13. codesign --verify --deep --strict {app}
       nothing, again: whatever ran has written nothing into the app
-13. On another Mac, with macOS 14 if there is one: open the disk image, drag the app, open it.
+14. On another Mac, with macOS 14 if there is one: open the disk image, drag the app, open it.
       {elsewhere}"""
 
 ASSESS = """\
