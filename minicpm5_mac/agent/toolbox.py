@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import threading
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 from minicpm5_mac.agent.approval import Approvals, Mode
 from minicpm5_mac.agent.undo.history import UndoHistory
 from minicpm5_mac.events import Event, Notice
+from minicpm5_mac.failure import Failure
 from minicpm5_mac.mcp_servers.server import McpServer
 from minicpm5_mac.mcp_servers.servers import McpServers
 from minicpm5_mac.sandbox.canary import verdict
@@ -152,6 +154,27 @@ class Toolbox:
                     self._tools[tool.name] = tool
             self._ready = True
             yield from self._news()
+
+    def grant(self, folder: Path, *, writable: bool = False) -> None:
+        """Let tools read a further folder, or write it too, from the next call on.
+
+        For the user, between two turns; nothing a model says comes here. What was granted holds for
+        this session. MCP servers that run keep what they have. Raises Failure for a folder that is
+        missing or too much to hand to a tool, and where the sandbox would not hold with it.
+        """
+        with self._preparing:
+            policy = self.policy
+            more = dataclasses.replace(
+                policy,
+                read=policy.read if writable else (*policy.read, folder),
+                write=(*policy.write, folder) if writable else policy.write,
+            )
+            if self.confined and not (found := verdict(more)).ok:
+                why = found.reason or "the sandbox does not hold with it"
+                raise Failure(f"{folder} is not granted: {why}", "`minicpm5-mac doctor` shows why.")
+            self.policy = more
+            # The next turn looks at the new folder too.
+            self.__dict__.pop("undo", None)
 
     def close(self) -> None:
         """End what lives as long as the session: MCP servers. Idempotent; it may take seconds."""

@@ -34,6 +34,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("system", "Choose or write the system prompt", "system_prompt"),
     SlashCommand("sampling", "Temperature, top-p and the other settings", "sampling"),
     SlashCommand("tools", "Tools in a folder: turn on, see, change, turn off", "tools", "[DIR]"),
+    SlashCommand("grant", "Tools: a further folder to read, or to write", "grant", "[write] DIR"),
     SlashCommand("mode", "Tools: ask, accept-edits or read-only", "mode", "[mode]"),
     SlashCommand("changes", "Files that tools changed: preview, take back, redo", "changes"),
     SlashCommand("stop-command", "End the running command alone", "cancel_call"),

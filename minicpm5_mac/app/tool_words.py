@@ -8,6 +8,7 @@ from pathlib import Path
 from minicpm5_mac.agent.approval import MODES, Mode
 from minicpm5_mac.agent.toolbox import UNCONFINED, Toolbox
 from minicpm5_mac.events import FileChange
+from minicpm5_mac.failure import Failure
 from minicpm5_mac.mcp_servers.definition import McpTool
 from minicpm5_mac.visible_text import unhidden
 
@@ -42,6 +43,16 @@ def read_mode(text: str) -> Mode | None:
     """The mode that somebody named, None for no such mode."""
     wanted = text.strip().lower().replace(" ", "-")
     return next((mode for mode in MODES if mode == wanted), None)
+
+
+def read_grant(argument: str) -> tuple[Path, bool]:
+    """The folder of `/grant [write] DIR` and whether it may be written. Raises Failure for none."""
+    word, _, rest = argument.strip().partition(" ")
+    writable = word == "write" and bool(rest.strip())
+    folder = rest.strip() if writable else argument.strip()
+    if not folder:
+        raise Failure("Say which folder: /grant DIR to read it, /grant write DIR to change it.")
+    return Path(folder).expanduser(), writable
 
 
 def workspace_line(toolbox: Toolbox) -> str:

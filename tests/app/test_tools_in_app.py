@@ -193,6 +193,21 @@ async def test_a_running_command_shows_its_output_and_ends_alone(agent: ChatApp,
     agent.live.close()
 
 
+async def test_a_folder_is_granted_in_mid_session(agent: ChatApp, toolbox: Toolbox, tmp_path: Path):
+    further = tmp_path / "further"
+    further.mkdir()
+    async with agent.run_test(size=SIZE) as pilot:
+        await send(pilot, agent, f"/grant {further}")
+        await until(pilot, lambda: toolbox.policy.read == (further,))
+        await send(pilot, agent, f"/grant write {further}")
+        await until(pilot, lambda: toolbox.policy.write == (further,))
+        assert toolbox.policy.read == ()
+        await send(pilot, agent, "/grant /proc")
+        await until(pilot, lambda: any("/proc" in n.message for n in agent._notifications))
+        assert toolbox.policy.write == (further,)
+    agent.live.close()
+
+
 @pytest.mark.parametrize("confined", [True, False], ids=["tools off", "sandbox off"])
 async def test_the_danger_is_told_all_the_time(
     options: AppOptions, workspace: Path, monkeypatch: pytest.MonkeyPatch, confined: bool

@@ -25,6 +25,7 @@ from minicpm5_mac.app.tool_words import (
     danger,
     mode_segment,
     offered_tools,
+    read_grant,
     read_mode,
     short_path,
     workspace_line,
@@ -52,6 +53,7 @@ Commands:
   /reasoning on|off     write the thinking too
   /system [TEXT]        the system prompt of this conversation; nothing takes it away
   /tools [FOLDER]       let the model use tools in a folder
+  /grant [write] FOLDER let tools read a further folder, or change it, for this session
   /mode NAME            tools: ask, accept-edits or read-only
   /undo                 take the latest changes to files back; again: bring them back
   /restart              start the model again
@@ -210,6 +212,12 @@ class LinearChat:
             case "tools":
                 live.use_tools(Toolbox(Policy(Path(argument or ".").expanduser())))
                 self._tell_tools()
+            case "grant":
+                folder, writable = read_grant(argument)
+                if live.toolbox is None:
+                    raise Failure("There are no tools here: /tools turns them on.")
+                live.toolbox.grant(folder, writable=writable)
+                say(f"Tools work in {workspace_line(live.toolbox)}, for this session.")
             case "mode":
                 mode = read_mode(argument)
                 if live.toolbox is None or mode is None:

@@ -14,7 +14,13 @@ from minicpm5_mac.agent.toolbox import Toolbox
 from minicpm5_mac.app.flows import tools
 from minicpm5_mac.app.screens.changes import Changes
 from minicpm5_mac.app.screens.replying import ReplyingScreen
-from minicpm5_mac.app.tool_words import MODE_NOTES, next_mode, read_mode
+from minicpm5_mac.app.tool_words import (
+    MODE_NOTES,
+    next_mode,
+    read_grant,
+    read_mode,
+    workspace_line,
+)
 from minicpm5_mac.app.transcript import CancelCallRequested
 from minicpm5_mac.failure import Failure
 from minicpm5_mac.sandbox.policy import Policy
@@ -47,6 +53,23 @@ class ToolsScreen(ReplyingScreen):
         toolbox.mode = mode
         self.notify(MODE_NOTES[mode], timeout=3)
         self.refresh_status()
+
+    @work(group="tools", exclusive=True)
+    async def action_grant(self, argument: str = "") -> None:
+        """Let tools reach one more folder, for this session."""
+        toolbox = self._toolbox()
+        if toolbox is None:
+            return
+        if self.reply.running:
+            self.notify("A reply is being written: esc stops it.", severity="warning")
+            return
+        try:
+            folder, writable = read_grant(argument)
+            await asyncio.to_thread(toolbox.grant, folder, writable=writable)
+        except Failure as failure:
+            self.complain(failure)
+            return
+        self.notify(f"Tools work in {workspace_line(toolbox)}, for this session.")
 
     @work(group="changes", exclusive=True)
     async def action_changes(self) -> None:
