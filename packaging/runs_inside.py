@@ -30,6 +30,8 @@ for package in (minicpm5_mac, mlx_kernels):
 outside = [m.__file__ for m in list(sys.modules.values())
            if getattr(m, "__file__", None) and not m.__file__.startswith(app)]
 assert not outside, outside
+from minicpm5_mac.launcher.own_python import own_environment
+assert "PYTHONPATH" not in own_environment(), "the chat would be given a way it does not need"
 print(f"{len(names)} modules of ours, {len(sys.modules)} in all, from the app alone")
 """
 

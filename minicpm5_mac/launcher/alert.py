@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from minicpm5_mac.launcher.own_python import user_environment
-
 OSASCRIPT = "/usr/bin/osascript"
 
 # The texts come as arguments, so that nothing in them is script. `display alert` of osascript's
@@ -21,9 +19,7 @@ def show_alert(title: str, text: str) -> None:
     """Show the message until it is dismissed; on standard error where there are no alerts."""
     if sys.platform == "darwin":
         try:
-            subprocess.run(
-                (OSASCRIPT, "-e", _SCRIPT, title, text), env=user_environment(), check=True
-            )
+            subprocess.run((OSASCRIPT, "-e", _SCRIPT, title, text), check=True)
             return
         except (OSError, subprocess.CalledProcessError) as error:
             print(f"no alert: {error}", file=sys.stderr)

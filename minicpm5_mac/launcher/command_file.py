@@ -14,7 +14,7 @@ from pathlib import Path
 
 from minicpm5_mac import locations
 from minicpm5_mac.failure import Failure
-from minicpm5_mac.launcher.own_python import BUNDLE_VARIABLES, own_environment, user_environment
+from minicpm5_mac.launcher.own_python import own_environment
 
 OPEN = "/usr/bin/open"
 OPEN_SECONDS = 20.0
@@ -22,7 +22,6 @@ OPEN_SECONDS = 20.0
 _SCRIPT = """\
 #!/bin/sh
 # Written by MiniCPM5 each time it opens in a terminal; nothing is lost by deleting it.
-unset {unset}
 /usr/bin/env {variables} {python} -P -m minicpm5_mac.launcher.in_terminal
 status=$?
 if [ "$status" -ne 0 ]; then
@@ -35,14 +34,13 @@ exit "$status"
 
 
 def command_script() -> str:
-    """The script. Only the interpreter it names gets the bundle's variables, for its own start."""
+    """The script: in the terminal's environment, with what only ours says."""
     needed = {
         name: value
         for name, value in own_environment().items()
-        if name in ("PYTHONHOME", "PYTHONPATH", locations.HOME_VARIABLE)
+        if name in ("PYTHONPATH", locations.HOME_VARIABLE)
     }
     return _SCRIPT.format(
-        unset=" ".join(sorted(BUNDLE_VARIABLES)),
         variables=" ".join(shlex.quote(f"{name}={value}") for name, value in needed.items()),
         python=shlex.quote(sys.executable),
         logs=shlex.quote(str(locations.log_dir())),
@@ -68,13 +66,8 @@ def open_in_terminal() -> None:
         )
     path = write_command_file()
     try:
-        # What `open` starts inherits its environment.
         opened = subprocess.run(
-            (OPEN, str(path)),
-            env=user_environment(),
-            capture_output=True,
-            timeout=OPEN_SECONDS,
-            check=False,
+            (OPEN, str(path)), capture_output=True, timeout=OPEN_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Failure(f"A terminal cannot be opened: {error}") from None

@@ -1,46 +1,27 @@
-"""Starting our own interpreter, also out of an app bundle, and keeping the bundle to ourselves.
+"""Starting our own interpreter for the chat.
 
-py2app exports what its interpreter needs to find its library. Of a program of the user's, another
-Python above all, it makes nonsense: with the bundle's PYTHONHOME, /usr/bin/python3 imports from
-the bundle. So a program of ours gets the two it needs, and everybody else none.
+Out of an app bundle too: its interpreter finds itself, and its first script has dropped what py2app
+exports before any of this runs (packaging/MiniCPM5.py). With the bundle's PYTHONHOME, a Python of
+the user's would import from the bundle.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+import sysconfig
 from pathlib import Path
 
-BUNDLE_VARIABLES = frozenset({"ARGVZERO", "EXECUTABLEPATH", "RESOURCEPATH", "__PYVENV_LAUNCHER__"})
-"""py2app's own, besides everything that begins with PYTHON (its launcher, and `__boot__.py`)."""
-
-_MARK = "RESOURCEPATH"
+PACKAGES = str(Path(__file__).parents[2])
 
 
-def user_environment(inherited: Mapping[str, str] | None = None) -> dict[str, str]:
-    """For a program of the user's: nothing of the bundle; elsewhere, the environment as it is."""
-    source = os.environ if inherited is None else inherited
-    if _MARK not in source:
-        return dict(source)
-    return {
-        name: value
-        for name, value in source.items()
-        if name not in BUNDLE_VARIABLES and not name.startswith("PYTHON")
-    }
-
-
-def own_environment(inherited: Mapping[str, str] | None = None) -> dict[str, str]:
-    """For a process of ours, run by `sys.executable`: it finds the same library and packages."""
-    source = os.environ if inherited is None else inherited
-    environment = user_environment(source)
-    if "PYTHONHOME" in source:
-        environment["PYTHONHOME"] = source["PYTHONHOME"]
-    packages = str(Path(__file__).parents[2])
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [packages, *filter(None, [environment.get("PYTHONPATH")])]
-    )
-    return environment
+def own_environment() -> dict[str, str]:
+    """For a process of ours: ours, and where the interpreter does not find our packages by itself,
+    as in a work tree, the way to them."""
+    if PACKAGES in sysconfig.get_paths().values():
+        return dict(os.environ)
+    ways = [PACKAGES, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(ways)}
 
 
 def chat_command(*flags: str) -> tuple[str, ...]:

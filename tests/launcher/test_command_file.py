@@ -1,4 +1,4 @@
-"""The command file and the environments: the bundle's variables reach our interpreter alone."""
+"""The command file, and how it finds and starts our own interpreter."""
 
 from __future__ import annotations
 
@@ -10,54 +10,37 @@ from pathlib import Path
 
 import pytest
 
+from minicpm5_mac.launcher import own_python
 from minicpm5_mac.launcher.command_file import command_script, open_in_terminal, write_command_file
-from minicpm5_mac.launcher.own_python import chat_command, own_environment, user_environment
+from minicpm5_mac.launcher.own_python import chat_command, own_environment
 from minicpm5_mac.launcher.single_instance import Place, SingleInstance, open_here
 
-BUNDLE = {
-    "RESOURCEPATH": "/Applications/MiniCPM5.app/Contents/Resources",
-    "PYTHONHOME": "/Applications/MiniCPM5.app/Contents/Resources",
-    "PYTHONPATH": "/Applications/MiniCPM5.app/Contents/Resources/lib",
-    "PYTHONUNBUFFERED": "1",
-    "ARGVZERO": "MiniCPM5",
-    "EXECUTABLEPATH": "/Applications/MiniCPM5.app/Contents/MacOS/MiniCPM5",
-    "__PYVENV_LAUNCHER__": "/x",
-}
-USERS = {"HOME": "/Users/ada", "PATH": "/usr/bin", "LANG": "zh_CN.UTF-8"}
+
+def test_where_the_interpreter_finds_our_packages_nothing_is_added(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setenv("PYTHONPATH", "/mine")
+    monkeypatch.setattr("sysconfig.get_paths", lambda: {"purelib": own_python.PACKAGES})
+    assert own_environment() == dict(os.environ)
 
 
-def test_a_program_of_the_users_gets_nothing_of_the_bundle():
-    assert user_environment({**USERS, **BUNDLE}) == USERS
-
-
-def test_outside_a_bundle_the_users_own_python_settings_are_the_users():
-    own = {**USERS, "PYTHONPATH": "/mine"}
-    assert user_environment(own) == own
-
-
-def test_our_interpreter_gets_the_two_it_needs():
-    given = own_environment({**USERS, **BUNDLE})
-    assert given.pop("PYTHONHOME") == BUNDLE["PYTHONHOME"]
-    assert (Path(given.pop("PYTHONPATH")) / "minicpm5_mac").is_dir()
-    assert given == USERS
-
-
-def test_our_environment_starts_our_interpreter_anywhere(tmp_path: Path):
+def test_in_a_work_tree_our_environment_starts_our_interpreter_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("sysconfig.get_paths", dict)
     (tmp_path / "minicpm5_mac.py").write_text("raise SystemExit('the folder was imported from')")
     python, *flags, _chat = chat_command()
     run = subprocess.run(
         [python, *flags, "--version"],
         cwd=tmp_path,
-        env=own_environment({"PATH": "/usr/bin:/bin"}),
+        env=own_environment(),
         capture_output=True,
         text=True,
     )
     assert run.stdout.startswith("minicpm5-mac "), run.stderr
 
 
-def test_the_script_cleans_the_environment_and_survives_any_path(monkeypatch: pytest.MonkeyPatch):
-    for name, value in BUNDLE.items():
-        monkeypatch.setenv(name, value)
+def test_the_script_survives_any_path(own_home: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "executable", "/Apps of Ada's/$(touch x)/python")
     script = command_script()
     assert subprocess.run(["/bin/sh", "-n"], input=script.encode(), check=False).returncode == 0
@@ -65,9 +48,8 @@ def test_the_script_cleans_the_environment_and_survives_any_path(monkeypatch: py
     shown = script.replace("/usr/bin/env", "printf '%s\\n'", 1).replace("read -r _", ":")
     run = subprocess.run(["/bin/sh", "-c", shown], capture_output=True, text=True, check=True)
     lines = run.stdout.splitlines()
-    assert f"PYTHONHOME={BUNDLE['PYTHONHOME']}" in lines
+    assert f"MINICPM5_MAC_HOME={own_home}" in lines
     assert "/Apps of Ada's/$(touch x)/python" in lines
-    assert not any(line.startswith(("RESOURCEPATH", "ARGVZERO")) for line in lines)
 
 
 def test_the_file_is_executable_by_this_user_alone_and_can_be_written_again():

@@ -76,9 +76,16 @@ def test_the_checksum_is_what_shasum_reads(tmp_path: Path) -> None:
 def test_the_list_for_the_owner_is_whole(notarised: bool) -> None:
     text = by_hand(Path("/tmp/MiniCPM5.app"), notarised=notarised)
     numbers = [int(found) for found in re.findall(r"^ ?(\d+)\. ", text, re.MULTILINE)]
-    assert numbers == list(range(1, 14))
+    assert numbers == list(range(1, 15))
     assert "{" not in text
     assert ("xattr" in text) is not notarised
+
+
+def test_the_readme_has_the_list_too() -> None:
+    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
+    text = by_hand(Path("build/app/MiniCPM5.app"), notarised=False)
+    steps = text[text.index(" 1. ") :]
+    assert f"```text\n{steps}\n```" in readme
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="on macOS it builds the app")
