@@ -9,9 +9,10 @@ from typing import TextIO
 from minicpm5_mac import events
 from minicpm5_mac.agent.approval import Decision
 from minicpm5_mac.events import Event
-from minicpm5_mac.visible_text import visible
+from minicpm5_mac.visible_text import unhidden, visible
 
 _QUESTION = "[y] once, [s] this session, [f] always in this folder, [n] no: "
+_QUESTION_ONCE = "[y] once, [n] no: "
 _ALLOWED: dict[str, Decision] = {
     "y": Decision(True),
     "s": Decision(True, "session"),
@@ -58,12 +59,12 @@ class ToolLines:
             case events.ReplyEnd():
                 self._write(sys.stdout, "".join(self._said))
             case events.ApprovalWanted():
-                self._say(f"? {event.title}\n{event.shown.rstrip()}")
+                self._say(unhidden(f"? {event.title}\n{event.shown.rstrip()}"))
                 if event.rule:
-                    self._say(f"  (session and folder: {event.rule})")
-                self._decide(event.id, self._answer())
+                    self._say(unhidden(f"  (session and folder: {event.rule})"))
+                self._decide(event.id, self._answer(bool(event.rule)))
             case events.ToolStarted():
-                self._say(f"→ {event.title}")
+                self._say(unhidden(f"→ {event.title}"))
             case events.ToolOutput():
                 sys.stderr.write(event.text)
                 sys.stderr.flush()
@@ -86,15 +87,15 @@ class ToolLines:
         for text in event.result.splitlines()[-RESULT_LINES:]:
             self._say(f"  {text}")
 
-    def _answer(self) -> Decision:
+    def _answer(self, can_be_kept: bool) -> Decision:
         source = terminal()
         while source is not None:
-            self._ask(_QUESTION)
+            self._ask(_QUESTION if can_be_kept else _QUESTION_ONCE)
             line = source.readline()
             if not line:
                 break
             letter = line.strip().lower()[:1]
-            if letter in _ALLOWED:
+            if letter in _ALLOWED and (can_be_kept or letter == "y"):
                 return _ALLOWED[letter]
             if letter == "n":
                 self._ask("a word to the model (or Enter): ")

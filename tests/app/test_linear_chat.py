@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from tiny.prompts import prompt
 
 from minicpm5_mac import events
+from minicpm5_mac.agent.toolbox import Toolbox
 from minicpm5_mac.app.linear.chat import run_linear
 from minicpm5_mac.app.linear.speaker import Speaker
 from minicpm5_mac.app.options import AppOptions
+from minicpm5_mac.app.tool_words import OUTCOME_WORDS
 
 QUESTION = "What is the capital of France?"
 
@@ -87,3 +90,63 @@ def test_a_model_cannot_move_the_cursor():
     out = io.StringIO()
     Speaker(out).reply([events.Answer("a\x1b[2Jb\x07c\rd\n"), events.ReplyEnd("complete", "stop")])
     assert "a[2Jbcd" in out.getvalue()
+
+
+WRONG, RIGHT = 'print("Helo, world!")\n', 'print("Hello, world!")\n'
+TASK = prompt("fix_greeting").messages()[-1]["content"]
+
+
+@pytest.fixture
+def hello(toolbox: Toolbox) -> Path:
+    path = toolbox.policy.workspace / "hello.txt"
+    path.write_text(WRONG)
+    return path
+
+
+def test_calls_are_allowed_in_lines_and_their_changes_taken_back(
+    options: AppOptions, toolbox: Toolbox, hello: Path
+):
+    contents = []
+
+    def read(question: str) -> str:
+        contents.append(hello.read_text())
+        return next(lines)
+
+    lines = iter([TASK, "y", "s", "/undo", "/quit"])
+    out = io.StringIO()
+    run_linear(dataclasses.replace(options, linear=True, toolbox=toolbox), read, out)
+    said = out.getvalue()
+    for line in (
+        "The model wants to run edit_file: change ",
+        '+print("Hello, world!")',
+        "s and f mean: allow every call of edit_file",
+        "The model wants to run run_command: cat hello.txt",
+        "changed: hello.txt",
+        prompt("fix_greeting").replies[-1].content,
+        "Taken back: ",
+    ):
+        assert line in said, line
+    assert contents == [WRONG, WRONG, RIGHT, RIGHT, WRONG]
+    assert [rule.exact for rule in toolbox.approvals.rules] == ["cat hello.txt"]
+
+
+@pytest.mark.parametrize("words", [["maybe", "n", "leave it"], []], ids=["denied", "nobody"])
+def test_a_call_is_denied_in_lines_and_at_the_end_of_the_input(
+    options: AppOptions, toolbox: Toolbox, hello: Path, words: list[str]
+):
+    said = chat(dataclasses.replace(options, toolbox=toolbox), TASK, *words)
+    assert "The model wants to run edit_file" in said
+    assert f"edit_file: {OUTCOME_WORDS['denied']}" in said
+    assert hello.read_text() == WRONG
+
+
+def test_tools_are_turned_on_and_widened_in_lines(
+    options: AppOptions, workspace: Path, sandbox: None, tmp_path: Path
+):
+    further = tmp_path / "further"
+    further.mkdir()
+    said = chat(options, "/grant .", f"/tools {workspace}", f"/grant {further}", "/mode x", "/quit")
+    assert "There are no tools here" in said
+    assert str(workspace) in said
+    assert f"read {further}, for this session" in said
+    assert "Say /mode ask, accept-edits or read-only" in said
