@@ -7,9 +7,6 @@ in the app's own data, apart from the folder they are for: a repository cannot g
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +21,7 @@ from minicpm5_mac.events import ToolKind
 from minicpm5_mac.failure import Failure
 from minicpm5_mac.messages import ToolCall
 from minicpm5_mac.visible_text import visible
+from minicpm5_mac.whole_file import write_whole
 
 Mode = Literal["ask", "accept-edits", "read-only"]
 MODES: tuple[Mode, ...] = ("ask", "accept-edits", "read-only")
@@ -202,24 +200,12 @@ class SavedRules:
             with FileLock(path.with_suffix(".lock")):
                 everything = _load()
                 everything[self._workspace] = change(everything.get(self._workspace, []))
-                _write(path, msgspec.json.format(msgspec.json.encode(everything)))
+                write_whole(path, msgspec.json.format(msgspec.json.encode(everything)))
         except OSError as error:
             raise Failure(
                 f"the approval could not be saved in {path}: {error.strerror}",
                 "It holds for this call only.",
             ) from error
-
-
-def _write(path: Path, data: bytes) -> None:
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix="approvals-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-        raise
 
 
 def _path() -> Path:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from filelock import FileLock
 
 from minicpm5_mac import locations
+from minicpm5_mac.whole_file import write_whole
 
 
 def pinned_revision(repository: str) -> str | None:
@@ -26,9 +26,8 @@ def pin_revision(repository: str, revision: str | None) -> None:
         pins.pop(repository, None)
         if revision is not None:
             pins[repository] = revision
-        written = path.with_suffix(".new")
-        written.write_text(json.dumps(pins, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-        os.replace(written, path)
+        text = json.dumps(pins, indent=2, sort_keys=True) + "\n"
+        write_whole(path, text.encode())
 
 
 def _path() -> Path:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import hashlib
 import os
 import secrets
-import tempfile
 import threading
 import time
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from minicpm5_mac.agent.undo.scan import Entry, scan
 from minicpm5_mac.events import FileChange
 from minicpm5_mac.failure import Failure
 from minicpm5_mac.visible_text import visible
+from minicpm5_mac.whole_file import write_whole
 
 MOST_TURNS = 50
 MOST_KEPT_BYTES = 1024 * 1024 * 1024
@@ -236,16 +235,7 @@ class UndoHistory:
             return None
 
     def _write(self, name: str, data: bytes) -> None:
-        path = self._folder / name
-        made, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-        try:
-            with os.fdopen(made, "wb") as file:
-                file.write(data)
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
+        write_whole(self._folder / name, data)
 
 
 def unified_diff(before: str, after: str, old_name: str, new_name: str) -> str:
