@@ -102,7 +102,8 @@ def _prefill(
             layer.update_and_fetch(rows, rows)
             mx.eval(layer.state)
             del rows
-    filled = sum(layer.nbytes for layer in cache)
+    # mlx-lm's quantized cache cannot tell the size of nothing.
+    filled = sum(layer.nbytes for layer in cache) if computed < prompt else 0
     mx.clear_cache()
     weights = mx.get_active_memory() - filled
     mx.reset_peak_memory()
