@@ -133,7 +133,9 @@ def _greedy(
     for _ in range(tokens):
         logits.append(model(step, cache=cache)[:, -1])
         step = mx.argmax(logits[-1], axis=-1)[None]
-        ids.append(int(step.item()))
+        token = step.item()
+        assert isinstance(token, int)
+        ids.append(token)
     return ids, mx.concatenate(logits)
 
 
