@@ -167,13 +167,13 @@ class KVCache(LayerRows):
     def keys(self) -> mx.array | None:
         """The whole buffer of keys [B, heads, capacity, D], or None before the first write."""
         self.close()
-        return self._buffers[0][0] if self._buffers else None
+        return self._buffers[0][0, :] if self._buffers else None
 
     @property
     def values(self) -> mx.array | None:
         """The whole buffer of values, as `keys`."""
         self.close()
-        return self._buffers[0][1] if self._buffers else None
+        return self._buffers[0][1, :] if self._buffers else None
 
     def append(self, rows: mx.array) -> None:
         """Write rows [2, B, heads, L, D], keys and then values, after the valid ones."""
@@ -192,8 +192,9 @@ class KVCache(LayerRows):
     def closed_rows(self) -> tuple[mx.array, mx.array]:
         """See LayerRows."""
         assert self._buffers, "nothing was written"
-        keys_values = self._buffers[0][..., : self._closed, :]
-        return keys_values[0], keys_values[1]
+        # With slices beside the number: [0] alone is a gather to MLX, and copies.
+        keys, values = (self._buffers[0][which, :, :, : self._closed] for which in (0, 1))
+        return keys, values
 
     @classmethod
     def merge(cls, caches: Sequence[KVCache]) -> Any:
@@ -278,8 +279,8 @@ class QuantizedKVCache(LayerRows):
     def _triple(self, which: int, stop: int) -> Triple:
         assert self._buffers, "nothing was written"
         words, affine = self._buffers
-        affine = affine[:, which, :, :, :stop]
-        return words[which, :, :, :stop], affine[0], affine[1]
+        scales, biases = (affine[part, which, :, :, :stop] for part in (0, 1))
+        return words[which, :, :, :stop], scales, biases
 
     @property
     def state(self) -> tuple[Any, ...]:
