@@ -1,7 +1,8 @@
 """Attention for decode and verify steps: 1 to 8 query tokens over a long cache, on Metal.
 
-Every byte of K and V is loaded once for all query heads of its group and all query tokens. A launch
-over parts of the sequence (Flash-Decoding: Dao, Haziza, Massa and Sizov 2023) leaves partial
+Every byte of K and V is loaded once for all query heads of its group and all query tokens, from the
+cache's buffers and, of the newest tokens, from its open block (see open_block). A launch over parts
+of the sequence (Flash-Decoding: Dao, Haziza, Massa and Sizov 2023) leaves partial
 results, and a second joins them; a short context is one part and one launch.
 """
 
