@@ -97,6 +97,14 @@ def test_a_kernel_that_is_wrong_is_off_however_fast(tmp_path, caplog):
             outputs[1][..., :opened, :] = 0.0
         return outputs
 
+    def wrong_if(opened):
+        def launch(kernel, **call):
+            outputs = emulated(kernel, **call)
+            wrong = kernel.name == "attend_plain" and (call["inputs"][4] > 0) == opened
+            return [mx.zeros_like(o) for o in outputs] if wrong else outputs
+
+        return launch
+
     attention = "kernel off for 1 rows over 40 keys"
     rows = "the rows that they write differ"
     for launch, message in (
@@ -105,6 +113,8 @@ def test_a_kernel_that_is_wrong_is_off_however_fast(tmp_path, caplog):
         (with_outputs_of("write_plain", 0.0), rows),
         (with_outputs_of("write_plain", mx.nan), rows),
         (without_the_rows_before, rows),
+        (wrong_if(opened=True), attention),
+        (wrong_if(opened=False), attention),
     ):
         with caplog.at_level(logging.WARNING):
             choice = choose(

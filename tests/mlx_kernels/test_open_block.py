@@ -181,8 +181,10 @@ def test_closing_writes_in_place_and_all_that_is_looked_at_is_a_view(kind):
 @kinds
 def test_a_first_step_without_a_prefill_is_closed_at_once_for_attention(kind):
     cache = KINDS[kind]()
-    decode(cache, tokens(2, 0))
+    decode(cache, tokens(1, 0))
+    assert cache.trim(1) == 1
     assert not cache.empty()
+    decode(cache, tokens(2, 0))
     keys, _, block = cache.rows_and_block()
     assert block is None
     assert keys.shape[2] == cache.offset == 2
