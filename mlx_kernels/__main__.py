@@ -100,22 +100,23 @@ def _shape(options: argparse.Namespace, kv_bits: int) -> Any:
 
 def _traffic(options: argparse.Namespace) -> int:
     from mlx_kernels.emulator.faults import CompilerMissing
-    from mlx_kernels.traffic_report import COUNTED, step_traffic
+    from mlx_kernels.traffic_report import COUNTED, WRITE_COUNTED, step_traffic, write_traffic
 
     if options.rows > options.context:
         print(f"{options.rows} query tokens need as many keys", file=sys.stderr)
         return 2
     try:
-        found = step_traffic(
-            _shape(options, options.kv_bits), context=options.context, rows=options.rows
-        )
+        shape = _shape(options, options.kv_bits)
+        found = step_traffic(shape, context=options.context, rows=options.rows)
+        writes = write_traffic(shape, rows=options.rows)
     except CompilerMissing as missing:
         print(missing, file=sys.stderr)
         return 1
     asked = {"context": options.context, "kv_bits": options.kv_bits, "rows": options.rows}
     if options.json:
-        rows = [asdict(step) for step in found]
-        print(json.dumps({**asked, "counted": COUNTED, "steps": rows}, indent=1))
+        steps = {"counted": COUNTED, "steps": [asdict(step) for step in found]}
+        of_writes = {"writes_counted": WRITE_COUNTED, "writes": [asdict(one) for one in writes]}
+        print(json.dumps({**asked, **steps, **of_writes}, indent=1))
         return 0
     print(f"{options.rows} query tokens over {options.context} keys, {options.kv_bits}-bit cache")
     print(f"Counted: {COUNTED}.")
@@ -132,6 +133,22 @@ def _traffic(options: argparse.Namespace) -> int:
                 step.note,
             )
             for step in found
+        ],
+    )
+    print(
+        f"Before attention: rotation, quantization, write into the cache. Counted: {WRITE_COUNTED}."
+    )
+    _table(
+        ("", "launches", "read", "written", ""),
+        [
+            (
+                one.name,
+                f"{one.launches:.2f}",
+                f"{one.read:,.0f}",
+                f"{one.written:,.0f}",
+                one.note,
+            )
+            for one in writes
         ],
     )
     return 0

@@ -10,10 +10,10 @@ from statistics import median
 import mlx.core as mx
 from mlx_lm.models.base import quantized_scaled_dot_product_attention
 
-from mlx_kernels.affine import AffineRows, KVRows
+from mlx_kernels.affine import AffineRows
 from mlx_kernels.decode_attention import Launch, decode_attention, metal_launch, parts_for
 from mlx_kernels.kernel_choice import seconds_of_chain
-from mlx_kernels.step_inputs import StepShape, arrays_of, random_queries, random_rows
+from mlx_kernels.step_inputs import StepRows, StepShape, random_queries, random_step_rows
 
 CONTEXTS = tuple(256 << i for i in range(10))  # 256 to 131,072
 _ROUNDS = 7
@@ -71,18 +71,21 @@ def _step_time(
     shape: StepShape, rows: int, context: int, cores: int, bandwidth: float, launch: Launch
 ) -> StepTime:
     queries = random_queries(shape, rows)
-    first = random_rows(shape, context)
-    of_one = 2 * first.nbytes
+    first = random_step_rows(shape, context)
+    of_one = first.nbytes
     count = max(2, min(64, _WORKING_SET // of_one))
-    caches = [(random_rows(shape, context), random_rows(shape, context)) for _ in range(count)]
-    mx.eval(queries, [arrays_of(kv) for cache in caches for kv in cache])
+    caches = [first, *(random_step_rows(shape, context) for _ in range(count - 1))]
+    mx.eval(queries)
+    for cache in caches:
+        cache.evaluate()
     parts = parts_for(context, shape.kv_heads, cores)
     mask = "causal" if rows > 1 else None
 
-    def kernel(q: mx.array, k: KVRows, v: KVRows) -> mx.array:
-        return decode_attention(q, k, v, scale=shape.scale, parts=parts, launch=launch)
+    def kernel(q: mx.array, cache: StepRows) -> mx.array:
+        return decode_attention(q, *cache.parted, scale=shape.scale, parts=parts, launch=launch)
 
-    def other(q: mx.array, k: KVRows, v: KVRows) -> mx.array:
+    def other(q: mx.array, cache: StepRows) -> mx.array:
+        k, v = cache.keys, cache.values
         if isinstance(k, AffineRows) and isinstance(v, AffineRows):
             return quantized_scaled_dot_product_attention(
                 q,

@@ -1,7 +1,8 @@
 """Attention for decode and verify steps: 1 to 8 query tokens over a long cache, on Metal.
 
-Every byte of K and V is loaded once for all query heads of its group and all query tokens. A launch
-over parts of the sequence (Flash-Decoding: Dao, Haziza, Massa and Sizov 2023) leaves partial
+Every byte of K and V is loaded once for all query heads of its group and all query tokens, from the
+cache's buffers and, of the newest tokens, from its open block (see open_block). A launch over parts
+of the sequence (Flash-Decoding: Dao, Haziza, Massa and Sizov 2023) leaves partial
 results, and a second joins them; a short context is one part and one launch.
 """
 
@@ -16,6 +17,7 @@ import mlx.core as mx
 
 from mlx_kernels.affine import AffineRows, KVRows
 from mlx_kernels.kernel import Kernel
+from mlx_kernels.open_block import OPEN_ROWS, OpenBlock
 
 MOST_ROWS = 8
 HEAD_DIMS = (64, 128)
@@ -33,7 +35,7 @@ _MOST_THREADS = 1024  # of a threadgroup: Metal Feature Set Tables
 
 ATTEND_PLAIN = Kernel(
     name="attend_plain",
-    input_names=("queries", "keys", "values", "scale", "part"),
+    input_names=("queries", "keys", "values", "open_rows", "opened", "scale", "part"),
     output_names=("output", "statistics"),
     source=_METAL / "attend_plain.metal",
     headers=_HEADERS,
@@ -49,6 +51,9 @@ ATTEND_AFFINE = Kernel(
         "values",
         "value_scales",
         "value_biases",
+        "open_words",
+        "open_affine",
+        "opened",
         "scale",
         "part",
     ),
@@ -101,11 +106,19 @@ def parts_for(n: int, threadgroups: int, cores: int) -> int:
 
 
 def attend_plan(
-    queries: mx.array, keys: KVRows, values: KVRows, *, scale: float, parts: int
+    queries: mx.array,
+    keys: KVRows,
+    values: KVRows,
+    open_block: OpenBlock | None = None,
+    *,
+    scale: float,
+    parts: int,
 ) -> LaunchPlan:
     """The launch over parts of the sequence; see decode_attention."""
     batch, heads, rows, d = queries.shape
-    kv_heads, n = keys.shape[1:3]
+    kv_heads, closed = keys.shape[1:3]
+    opened = 0 if open_block is None else open_block.rows
+    n = closed + opened
     group = heads // kv_heads
     quantized = isinstance(keys, AffineRows)
     # A staged tile of K and one of V take 17 KB of threadgroup memory at most (D 128).
@@ -117,19 +130,23 @@ def attend_plan(
     out = queries.dtype if parts == 1 else mx.float32
     template: list[tuple[str, Any]] = [("O", out), ("D", d), ("G", group), ("R", rows)]
     template += [("KEYS", tile_keys), ("SHARES", shares)]
+    template += [("OPEN", 0 if open_block is None else OPEN_ROWS)]
     if quantized:
         assert isinstance(values, AffineRows)
         kernel, inputs = ATTEND_AFFINE, [queries, keys.words, keys.scales, keys.biases]
         inputs += [values.words, values.scales, values.biases]
+        # With OPEN 0 nothing of a block is read: any arrays of the dtypes stand for it.
+        inputs += open_block.arrays if open_block else (keys.words, keys.scales)
         template += [("BITS", keys.bits), ("GROUP", keys.group_size)]
     else:
         kernel, inputs = ATTEND_PLAIN, [queries, keys, values]
+        inputs += open_block.arrays if open_block else (keys,)
         template = [("T", queries.dtype), *template]
     threads = tiles * shares * 32
     return LaunchPlan(
         kernel,
         {
-            "inputs": [*inputs, float(scale), part],
+            "inputs": [*inputs, opened, float(scale), part],
             "template": template,
             "grid": (parts * threads, batch * kv_heads, 1),
             "threadgroup": (threads, 1, 1),
@@ -161,6 +178,7 @@ def decode_attention(
     queries: mx.array,
     keys: KVRows,
     values: KVRows,
+    open_block: OpenBlock | None = None,
     *,
     scale: float,
     parts: int,
@@ -168,13 +186,13 @@ def decode_attention(
 ) -> mx.array:
     """softmax(scale * Q K^T) V for 1 to 8 tokens that are causal among themselves.
 
-    queries [B, H, R, D], any strides; keys and values [B, H_kv, N, D] with N >= R, plain of the
-    queries' dtype or affine-quantized, as views of longer buffers if need be (any strides, but a
-    row's values one after the other). D 64 or 128, dtypes float32, float16, bfloat16. parts: of the
-    sequence, from parts_for. Returns [B, H, R, D] of the queries' dtype; all sums and softmax are
-    in float32.
+    queries [B, H, R, D], any strides; keys and values [B, H_kv, closed, D] with closed >= 1, plain
+    of the queries' dtype or affine-quantized, as views of longer buffers if need be (any strides,
+    but a row's values one after the other). open_block: the N - closed rows after those, N >= R. D
+    64 or 128, dtypes float32, float16, bfloat16. parts: of the sequence, from parts_for. Returns
+    [B, H, R, D] of the queries' dtype; all sums and softmax are in float32.
     """
-    plan = attend_plan(queries, keys, values, scale=scale, parts=parts)
+    plan = attend_plan(queries, keys, values, open_block, scale=scale, parts=parts)
     output, statistics = launch(plan.kernel, **plan.call)
     if output.shape[3] == 1:
         return output[:, :, :, 0]

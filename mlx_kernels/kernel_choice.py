@@ -12,7 +12,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
@@ -21,10 +21,10 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from mlx_kernels import decode_attention, new_rows
-from mlx_kernels.affine import AffineRows, KVRows
+from mlx_kernels.affine import AffineRows
 from mlx_kernels.kv_cache import KVCache, QuantizedKVCache
 from mlx_kernels.plain_attention import plain_attention
-from mlx_kernels.step_inputs import StepShape, arrays_of, random_queries, random_rows
+from mlx_kernels.step_inputs import StepRows, StepShape, random_queries, random_step_rows
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class KernelChoice:
         return point.kernel_is_better
 
 
-Attend = Callable[[mx.array, KVRows, KVRows], mx.array]
+Attend = Callable[[mx.array, StepRows], mx.array]
 
 
 def choose(
@@ -122,22 +122,29 @@ def choose(
 
 
 def written_rows_agree(shape: StepShape, launch: decode_attention.Launch) -> bool:
-    """Whether rotated queries and written rows are those of mx.fast.rope and mx.quantize."""
+    """Whether rotated queries and written rows are those of mx.fast.rope and mx.quantize.
+
+    In an open block that is new, and in one that has rows already.
+    """
     vectors = shape.heads + 2 * shape.kv_heads
-    by_head = mx.random.normal((1, 2, vectors, shape.head_dim)).astype(shape.mlx_dtype)
     rope = nn.RoPE(shape.head_dim)
+    bound = AGREEMENT[shape.mlx_dtype]
     ours, plain = (
         KVCache() if shape.bits == 16 else QuantizedKVCache(shape.group_size, shape.bits)
         for _ in range(2)
     )
-    queries = new_rows.write_new_rows(
-        by_head, ours, heads=shape.heads, kv_heads=shape.kv_heads, rope=rope, launch=launch
-    )
-    rotated = rope(by_head[:, :, : shape.heads + shape.kv_heads].swapaxes(1, 2), offset=0)
-    new_values = by_head[:, :, shape.heads + shape.kv_heads :].swapaxes(1, 2)
-    plain.append(mx.stack([rotated[:, shape.heads :], new_values]))
-    bound = AGREEMENT[shape.mlx_dtype]
-    pairs = [(queries, rotated[:, : shape.heads], bound)]
+    pairs = []
+    for length in (2, 3):
+        by_head = mx.random.normal((1, length, vectors, shape.head_dim)).astype(shape.mlx_dtype)
+        rotated = rope(
+            by_head[:, :, : shape.heads + shape.kv_heads].swapaxes(1, 2), offset=plain.offset
+        )
+        new_values = by_head[:, :, shape.heads + shape.kv_heads :].swapaxes(1, 2)
+        plain.append(mx.stack([rotated[:, shape.heads :], new_values]))
+        queries = new_rows.write_new_rows(
+            by_head, ours, heads=shape.heads, kv_heads=shape.kv_heads, rope=rope, launch=launch
+        )
+        pairs.append((queries, rotated[:, : shape.heads], bound))
     for mine, theirs in zip(ours.rows(), plain.rows(), strict=True):
         if isinstance(mine, AffineRows) and isinstance(theirs, AffineRows):
             # A code may be one off where rounding decides.
@@ -155,21 +162,26 @@ def _difference(a: mx.array, b: mx.array) -> float:
 def measure_point(
     shape: StepShape, rows: int, context: int, *, cores: int, launch: decode_attention.Launch
 ) -> Point:
-    """Both paths on the same random inputs, in turn."""
+    """Both paths on the same random inputs, in turn; for the kernels, with an open block."""
     queries = random_queries(shape, rows)
-    caches = [(random_rows(shape, context), random_rows(shape, context)) for _ in range(_CACHES)]
-    mx.eval(queries, [arrays_of(kv) for cache in caches for kv in cache])
+    caches = [random_step_rows(shape, context) for _ in range(_CACHES)]
+    mx.eval(queries)
+    for cache in caches:
+        cache.evaluate()
     parts = decode_attention.parts_for(context, shape.kv_heads, cores)
 
-    def kernel(q: mx.array, k: KVRows, v: KVRows) -> mx.array:
+    def kernel(q: mx.array, cache: StepRows) -> mx.array:
         return decode_attention.decode_attention(
-            q, k, v, scale=shape.scale, parts=parts, launch=launch
+            q, *cache.parted, scale=shape.scale, parts=parts, launch=launch
         )
 
-    def plain(q: mx.array, k: KVRows, v: KVRows) -> mx.array:
-        return plain_attention(q, k, v, scale=shape.scale, causal=True)
+    def plain(q: mx.array, cache: StepRows) -> mx.array:
+        return plain_attention(q, cache.keys, cache.values, scale=shape.scale, causal=True)
 
-    difference = _difference(kernel(queries, *caches[0]), plain(queries, *caches[0]))
+    # Right with an open block and without one; the latter is rare, and not timed.
+    whole = replace(caches[0], parted=(caches[0].keys, caches[0].values, None))
+    outs = mx.stack([kernel(queries, cache) for cache in (caches[0], whole)])
+    difference = _difference(outs, plain(queries, caches[0]))
     agrees = difference <= AGREEMENT[shape.mlx_dtype]  # false for NaN
     if not agrees:
         return Point(rows, context, 0.0, 0.0, difference, agrees=False)
@@ -180,13 +192,11 @@ def measure_point(
     return Point(rows, context, median(seconds[0]), median(seconds[1]), difference, agrees=True)
 
 
-def seconds_of_chain(
-    attend: Attend, queries: mx.array, caches: Sequence[tuple[KVRows, KVRows]]
-) -> float:
+def seconds_of_chain(attend: Attend, queries: mx.array, caches: Sequence[StepRows]) -> float:
     """Seconds of one call in a chain of calls that each need the one before."""
     start = time.perf_counter()
     for i in range(_CHAIN):
-        queries = attend(queries, *caches[i % len(caches)])
+        queries = attend(queries, caches[i % len(caches)])
     mx.eval(queries)
     return (time.perf_counter() - start) / _CHAIN
 

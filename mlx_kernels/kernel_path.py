@@ -50,6 +50,7 @@ class KernelPath:
             queries = rotated[:, :heads]
             new_values = by_head[:, :, heads + kv_heads :].swapaxes(1, 2)
             cache.append(mx.stack([rotated[:, heads:], new_values]))
-        keys, values = cache.rows()
         parts = parts_for(cache.offset, batch * kv_heads, self.cores)
-        return decode_attention(queries, keys, values, scale=scale, parts=parts, launch=self.launch)
+        return decode_attention(
+            queries, *cache.rows_and_block(), scale=scale, parts=parts, launch=self.launch
+        )

@@ -3,18 +3,21 @@
 They have the names and the saved form of mlx-lm's own (mlx_lm/models/cache.py, mlx-lm 0.32):
 `mlx_lm.models.cache.save_prompt_cache` writes them, and a file of either can be read as the other.
 Different from mlx-lm's: keys and values share one buffer, so that a step writes both at once; rows
-are quantized as they are written, from the first on; and the saved state holds valid rows only.
+are quantized as they are written, from the first on; the newest may be in an open block, which a
+kernel has left; and the saved state holds valid rows only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import mlx.core as mx
 from mlx_lm.models import cache as mlx_lm_cache
 
 from mlx_kernels.affine import BITS, GROUP_SIZES, AffineRows, KVRows
+from mlx_kernels.open_block import OPEN_ROWS, OpenBlock
 
 # Rows that a buffer grows by, as in mlx-lm.
 STEP = 256
@@ -38,30 +41,143 @@ def appended(buffer: mx.array | None, rows: mx.array, used: int) -> mx.array:
     return mx.concatenate(parts, axis=-2)
 
 
-class KVCache:
-    """Keys and values of one layer as they are: float32, float16 or bfloat16.
+class LayerRows:
+    """Rows of one layer, closed and open, whatever they hold.
 
-    offset: rows written and valid, the position of the next token.
+    Closed rows are in buffers, which grow in steps and are written in place; rows that a kernel has
+    left are after them, in the open block (see open_block). All that looks at whole buffers closes
+    the block first.
     """
 
+    state: Any  # as mlx-lm saves it
+
     def __init__(self) -> None:
-        self.offset = 0
-        self._buffer: mx.array | None = None  # [K and V, B, heads, capacity, D]
+        self._buffers: tuple[mx.array, ...] = ()  # [..., capacity, X] each
+        self._closed = 0
+        self._open: OpenBlock | None = None
+
+    @property
+    def offset(self) -> int:
+        """Rows written and valid, the position of the next token."""
+        return self._closed + (self._open.rows if self._open else 0)
+
+    def block_for(self, rows: int) -> OpenBlock | None:
+        """The open block, for a launch that adds `rows` rows to it; None if there is none yet.
+
+        A block without room for them is closed; what comes then is one of no rows. Raises
+        ValueError for more rows than OPEN_ROWS.
+        """
+        if rows > OPEN_ROWS:
+            raise ValueError(f"{rows} rows do not fit into an open block of {OPEN_ROWS}")
+        block = self._open
+        if block is not None and block.rows + rows > OPEN_ROWS:
+            self.close()
+            return OpenBlock(block.arrays, 0)
+        return block
+
+    def keep_open(self, block: OpenBlock) -> None:
+        """Take what a launch has made of the block that `block_for` gave."""
+        self._open = block
+
+    def close(self) -> None:
+        """Put the rows of the open block into the buffers."""
+        if self._open is not None:
+            rows, self._open = self._open.used(), None
+            self._append(rows)
+
+    def closed_rows(self) -> tuple[KVRows, KVRows]:
+        """Keys and values that are in the buffers, [B, heads, closed, D] each, as views of them."""
+        raise NotImplementedError
+
+    def rows(self) -> tuple[KVRows, KVRows]:
+        """All valid keys and values, [B, heads, offset, D] each, in the buffers."""
+        self.close()
+        return self.closed_rows()
+
+    def rows_and_block(self) -> tuple[KVRows, KVRows, OpenBlock | None]:
+        """Keys and values that are in the buffers, and the block of those after them, if any are.
+
+        There is at least one row in the buffers, for no kernel takes an array of none.
+        """
+        if not self._closed:
+            self.close()
+        block = self._open if self._open is not None and self._open.rows else None
+        return *self.closed_rows(), block
+
+    def _append(self, rows: Sequence[mx.array]) -> None:
+        """Write rows [..., L, X], one array for each buffer, after the valid ones."""
+        self.close()
+        buffers = self._buffers or (None,) * len(rows)
+        self._buffers = tuple(
+            appended(buffer, new, self._closed) for buffer, new in zip(buffers, rows, strict=True)
+        )
+        self._closed += rows[0].shape[-2]
+
+    @classmethod
+    def from_state(cls, state: Sequence[Any]) -> Self:
+        """A cache of a saved state."""
+        cache = cls()
+        cache.state = state
+        return cache
+
+    def is_trimmable(self) -> bool:
+        """Always: rows at the end can be forgotten."""
+        return True
+
+    def trim(self, n: int) -> int:
+        """Forget the last n rows (all, if there are fewer); how many were forgotten."""
+        n = min(self.offset, n)
+        left = self.offset - n
+        if self._open is not None and left >= self._closed:
+            self._open = replace(self._open, rows=left - self._closed)
+        else:
+            self._closed, self._open = left, None
+        return n
+
+    def make_mask(
+        self, n: int, return_array: bool = False, window_size: int | None = None
+    ) -> mx.array | str | None:
+        """The mask of n new rows after the valid ones, as mlx-lm's models ask for it."""
+        return mlx_lm_cache.create_attention_mask(
+            n, offset=self.offset, return_array=return_array, window_size=window_size
+        )
+
+    def size(self) -> int:
+        """Valid rows."""
+        return self.offset
+
+    def empty(self) -> bool:
+        """Whether nothing was ever written."""
+        return not self._buffers and self._open is None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffers and of the open block, with their spare rows."""
+        block = self._open.nbytes if self._open else 0
+        return sum(buffer.nbytes for buffer in self._buffers) + block
+
+
+class KVCache(LayerRows):
+    """Keys and values of one layer as they are: float32, float16 or bfloat16.
+
+    Its one buffer is [2, B, heads, capacity, D], keys and then values.
+    """
 
     @property
     def keys(self) -> mx.array | None:
         """The whole buffer of keys [B, heads, capacity, D], or None before the first write."""
-        return None if self._buffer is None else self._buffer[0]
+        self.close()
+        return self._buffers[0][0, :] if self._buffers else None
 
     @property
     def values(self) -> mx.array | None:
         """The whole buffer of values, as `keys`."""
-        return None if self._buffer is None else self._buffer[1]
+        self.close()
+        return self._buffers[0][1, :] if self._buffers else None
 
     def append(self, rows: mx.array) -> None:
         """Write rows [2, B, heads, L, D], keys and then values, after the valid ones."""
-        self._buffer = appended(self._buffer, rows, self.offset)
-        self.offset += rows.shape[-2]
+        self._append([rows])
 
     def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
         """Write new rows [B, heads, L, D]; all keys and all values, [B, heads, offset, D]."""
@@ -70,12 +186,15 @@ class KVCache:
 
     def keys_and_values(self) -> tuple[mx.array, mx.array]:
         """All valid keys and values, [B, heads, offset, D], as views of the buffer."""
-        assert self._buffer is not None, "nothing was written"
-        return self._buffer[0, :, :, : self.offset], self._buffer[1, :, :, : self.offset]
+        self.close()
+        return self.closed_rows()
 
-    def rows(self) -> tuple[KVRows, KVRows]:
-        """As keys_and_values, in the form that this package's attention takes."""
-        return self.keys_and_values()
+    def closed_rows(self) -> tuple[mx.array, mx.array]:
+        """See LayerRows."""
+        assert self._buffers, "nothing was written"
+        # With slices beside the number: [0] alone is a gather to MLX, and copies.
+        keys, values = (self._buffers[0][which, :, :, : self._closed] for which in (0, 1))
+        return keys, values
 
     @classmethod
     def merge(cls, caches: Sequence[KVCache]) -> Any:
@@ -85,59 +204,25 @@ class KVCache:
     @property
     def state(self) -> tuple[Any, ...]:
         """(keys, values, offset) as mlx-lm saves them; the arrays hold valid rows only."""
-        if self._buffer is None:
+        if self.empty():
             return None, None, 0
         return (*self.keys_and_values(), self.offset)
 
     @state.setter
     def state(self, state: Sequence[Any]) -> None:
-        keys, values, self.offset = state
-        self._buffer = None if keys is None else mx.stack([keys, values])
-
-    @classmethod
-    def from_state(cls, state: Sequence[Any]) -> Self:
-        """A cache of a saved state."""
-        cache = cls()
-        cache.state = state
-        return cache
-
-    def is_trimmable(self) -> bool:
-        """Always: rows at the end can be forgotten."""
-        return True
-
-    def trim(self, n: int) -> int:
-        """Forget the last n rows (all, if there are fewer); how many were forgotten."""
-        n = min(self.offset, n)
-        self.offset -= n
-        return n
-
-    def make_mask(
-        self, n: int, return_array: bool = False, window_size: int | None = None
-    ) -> mx.array | str | None:
-        """The mask of n new rows after the valid ones, as mlx-lm's models ask for it."""
-        return mlx_lm_cache.create_attention_mask(
-            n, offset=self.offset, return_array=return_array, window_size=window_size
-        )
-
-    def size(self) -> int:
-        """Valid rows."""
-        return self.offset
-
-    def empty(self) -> bool:
-        """Whether nothing was ever written."""
-        return self._buffer is None
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the buffer, with its spare rows."""
-        return 0 if self._buffer is None else self._buffer.nbytes
+        keys, values, self._closed = state
+        self._open, self._buffers = None, ()
+        if keys is not None:
+            self._buffers = (mx.stack([keys, values]),)
 
 
-class QuantizedKVCache:
+class QuantizedKVCache(LayerRows):
     """Keys and values of one layer, affine-quantized row by row as they are written.
 
     bits: 4 or 8. group_size: 32 or 64 values along D; scales and biases have the dtype of the
-    written rows. offset: rows written and valid. The numbers are those of `mx.quantize`.
+    written rows. The numbers are those of `mx.quantize`. Its buffers are words [2, B, heads,
+    capacity, D * bits / 32], keys and then values, and scales and biases [2, 2, B, heads, capacity,
+    D / group_size], scales and then biases of keys and then values.
     """
 
     def __init__(self, group_size: int = 64, bits: int = 8) -> None:
@@ -146,21 +231,23 @@ class QuantizedKVCache:
                 f"a KV cache has {BITS} bits in groups of {GROUP_SIZES} values, "
                 f"not {bits} bits in groups of {group_size}"
             )
+        super().__init__()
         self.group_size = group_size
         self.bits = bits
-        self.offset = 0
-        self._words: mx.array | None = None  # [K and V, B, heads, capacity, D * bits / 32]
-        self._affine: mx.array | None = None  # [scales and biases, K and V, B, heads, capacity, g]
 
     @property
     def keys(self) -> Triple | None:
         """The whole buffer of keys, [B, heads, capacity, .] each; None before the first write."""
-        return None if self._words is None else self._triple(0, self._words.shape[-2])
+        return self._whole(0)
 
     @property
     def values(self) -> Triple | None:
         """The whole buffer of values, as `keys`."""
-        return None if self._words is None else self._triple(1, self._words.shape[-2])
+        return self._whole(1)
+
+    def _whole(self, which: int) -> Triple | None:
+        self.close()
+        return self._triple(which, self._buffers[0].shape[-2]) if self._buffers else None
 
     def append(self, rows: mx.array) -> None:
         """Quantize and write rows [2, B, heads, L, D], keys and then values."""
@@ -169,17 +256,7 @@ class QuantizedKVCache:
                 f"heads of {rows.shape[-1]} values do not divide into groups of {self.group_size}"
             )
         words, scales, biases = mx.quantize(rows, group_size=self.group_size, bits=self.bits)
-        self.append_quantized(words, mx.stack([scales, biases]))
-
-    def append_quantized(self, words: mx.array, affine: mx.array) -> None:
-        """Write rows that are quantized already.
-
-        words: uint32 [2, B, heads, L, D * bits / 32], keys and then values. affine: scales and then
-        biases, [2, 2, B, heads, L, D / group_size].
-        """
-        self._words = appended(self._words, words, self.offset)
-        self._affine = appended(self._affine, affine, self.offset)
-        self.offset += words.shape[-2]
+        self._append([words, mx.stack([scales, biases])])
 
     def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[Triple, Triple]:
         """Write new rows [B, heads, L, D]; all keys and values as words, scales and biases."""
@@ -188,76 +265,37 @@ class QuantizedKVCache:
 
     def keys_and_values(self) -> tuple[Triple, Triple]:
         """All valid keys and values, [B, heads, offset, .] each, as views of the buffers."""
-        return self._triple(0, self.offset), self._triple(1, self.offset)
+        self.close()
+        return self._triple(0, self._closed), self._triple(1, self._closed)
 
-    def rows(self) -> tuple[KVRows, KVRows]:
-        """As keys_and_values, in the form that this package's attention takes."""
+    def closed_rows(self) -> tuple[AffineRows, AffineRows]:
+        """See LayerRows."""
         keys, values = (
-            AffineRows(*triple, self.group_size, self.bits) for triple in self.keys_and_values()
+            AffineRows(*self._triple(which, self._closed), self.group_size, self.bits)
+            for which in (0, 1)
         )
         return keys, values
 
     def _triple(self, which: int, stop: int) -> Triple:
-        assert self._words is not None, "nothing was written"
-        assert self._affine is not None
-        words, affine = self._words[which, :, :, :stop], self._affine[:, which, :, :, :stop]
-        return words, affine[0], affine[1]
+        assert self._buffers, "nothing was written"
+        words, affine = self._buffers
+        scales, biases = (affine[part, which, :, :, :stop] for part in (0, 1))
+        return words[which, :, :, :stop], scales, biases
 
     @property
     def state(self) -> tuple[Any, ...]:
         """(keys, values, offset, group_size, bits) as mlx-lm saves them; valid rows only."""
-        if self._words is None:
+        if self.empty():
             return None, None, 0, self.group_size, self.bits
         return (*self.keys_and_values(), self.offset, self.group_size, self.bits)
 
     @state.setter
     def state(self, state: Sequence[Any]) -> None:
-        keys, values, self.offset, self.group_size, self.bits = state
-        if keys is None:
-            self._words = self._affine = None
-            return
-        words, scales, biases = (mx.stack([k, v]) for k, v in zip(keys, values, strict=True))
-        self._words, self._affine = words, mx.stack([scales, biases])
-
-    @classmethod
-    def from_state(cls, state: Sequence[Any]) -> Self:
-        """A cache of a saved state."""
-        cache = cls()
-        cache.state = state
-        return cache
-
-    def is_trimmable(self) -> bool:
-        """Always: rows at the end can be forgotten."""
-        return True
-
-    def trim(self, n: int) -> int:
-        """Forget the last n rows (all, if there are fewer); how many were forgotten."""
-        n = min(self.offset, n)
-        self.offset -= n
-        return n
-
-    def make_mask(
-        self, n: int, return_array: bool = False, window_size: int | None = None
-    ) -> mx.array | str | None:
-        """The mask of n new rows after the valid ones, as mlx-lm's models ask for it."""
-        return mlx_lm_cache.create_attention_mask(
-            n, offset=self.offset, return_array=return_array, window_size=window_size
-        )
-
-    def size(self) -> int:
-        """Valid rows."""
-        return self.offset
-
-    def empty(self) -> bool:
-        """Whether nothing was ever written."""
-        return self._words is None
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the buffers, with their spare rows."""
-        if self._words is None or self._affine is None:
-            return 0
-        return self._words.nbytes + self._affine.nbytes
+        keys, values, self._closed, self.group_size, self.bits = state
+        self._open, self._buffers = None, ()
+        if keys is not None:
+            words, scales, biases = (mx.stack([k, v]) for k, v in zip(keys, values, strict=True))
+            self._buffers = words, mx.stack([scales, biases])
 
 
 def load_prompt_cache(file: str) -> list[Any]:

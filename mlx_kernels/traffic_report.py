@@ -1,7 +1,8 @@
 """What a decode step loads and stores: this package's kernels, Apple's, and mlx-lm's composition.
 
 All run in the emulator on the same inputs. Counted are the loads and stores that a kernel's text
-issues, before any cache of the GPU: repeats of a load may be served by a cache there.
+issues, before any cache of the GPU: repeats of a load may be served by a cache there. What comes
+before attention is counted by itself: rotation, quantization and the write into the cache.
 """
 
 from __future__ import annotations
@@ -11,14 +12,31 @@ from dataclasses import dataclass
 from typing import Any
 
 import mlx.core as mx
+import mlx.nn as nn
 
 from mlx_kernels.affine import AffineRows, KVRows
 from mlx_kernels.decode_attention import attend_plan, join_plan, parts_for
 from mlx_kernels.emulator import LaunchReport, apple, apple_quantized
 from mlx_kernels.float64_attention import largest_error
-from mlx_kernels.step_inputs import StepShape, arrays_of, random_queries, random_rows
+from mlx_kernels.kernel import Kernel
+from mlx_kernels.kv_cache import KVCache, QuantizedKVCache
+from mlx_kernels.new_rows import write_new_rows
+from mlx_kernels.open_block import OPEN_ROWS
+from mlx_kernels.step_inputs import (
+    OPENED,
+    StepShape,
+    arrays_of,
+    parted,
+    random_queries,
+    random_rows,
+)
 
 COUNTED = "loads and stores issued by the kernels' text, before any cache of the GPU"
+WRITE_COUNTED = (
+    "the same, of new tokens and the cache's rows, a step in the mean from one closing of the open "
+    "block to the next; without the first of all blocks, made of zeros, and without the copy of a "
+    "buffer that grows, once in 256 rows"
+)
 
 # Contexts above it are counted from a sample of threadgroups, without their results.
 LONGEST_WHOLE = 4096
@@ -51,6 +69,21 @@ class StepTraffic:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class WriteTraffic:
+    """One way to rotate a step's tokens and to write their keys and values into the cache.
+
+    launches, read, written: kernels that run, and bytes loaded and stored, in the mean of a step.
+    note: what is in them once in some steps, and what is derived.
+    """
+
+    name: str
+    launches: float
+    read: float
+    written: float
+    note: str
+
+
 def step_traffic(shape: StepShape, *, context: int, rows: int) -> list[StepTraffic]:
     """The step of `rows` query tokens over `context` keys, in every way that serves its cache."""
     mx.random.seed(context + rows)
@@ -71,11 +104,67 @@ def step_traffic(shape: StepShape, *, context: int, rows: int) -> list[StepTraff
     return [way(queries, keys, values, shape.scale, sample) for way in ways]
 
 
+def write_traffic(shape: StepShape, *, rows: int) -> list[WriteTraffic]:
+    """Writing `rows` new tokens a step: this package's launch, and mlx-lm's operations, derived."""
+    return [_our_write(shape, rows), _mlx_lm_write(shape, rows)]
+
+
+def _our_write(shape: StepShape, rows: int) -> WriteTraffic:
+    cache = KVCache() if shape.bits == 16 else QuantizedKVCache(shape.group_size, shape.bits)
+    reports: list[LaunchReport] = []
+
+    def launch(kernel: Kernel, **call: Any) -> list[mx.array]:
+        done = kernel.emulate(**call, orders=("forward",))
+        reports.append(done.report)
+        return done.outputs
+
+    steps = OPEN_ROWS // rows
+    size = (1, rows, shape.heads + 2 * shape.kv_heads, shape.head_dim)
+    for _ in range(steps):
+        write_new_rows(
+            mx.random.normal(size).astype(shape.mlx_dtype),
+            cache,
+            heads=shape.heads,
+            kv_heads=shape.kv_heads,
+            rope=nn.RoPE(shape.head_dim),
+            launch=launch,
+        )
+    inputs = {"by_head", "open_rows", "open_words", "open_affine"}
+    read = sum(t.loaded for report in reports for n, t in report.traffic.items() if n in inputs)
+    written = sum(t.stored for report in reports for t in report.traffic.values())
+    block = cache.block_for(0)
+    assert block is not None
+    closed, updates = sum(array.nbytes for array in block.used()), len(block.arrays)
+    return WriteTraffic(
+        "this package",
+        1 + updates / steps,
+        (read + closed) / steps,
+        (written + closed) / steps,
+        f"1 launch; closing, 1 in {steps} steps: {updates} of MLX's in-place updates, {closed:,} "
+        "bytes read and written, derived",
+    )
+
+
+def _mlx_lm_write(shape: StepShape, rows: int) -> WriteTraffic:
+    """mx.fast.rope of queries and of keys; of keys and of values mx.quantize and an update in place
+    of the buffer, or of three (mlx_lm/models/cache.py, mlx-lm 0.32)."""
+    vector = rows * shape.head_dim * shape.mlx_dtype.size
+    rotated, new = (shape.heads + shape.kv_heads) * vector, 2 * shape.kv_heads * vector
+    if shape.bits == 16:
+        return WriteTraffic("mlx-lm", 4, rotated + new, rotated + new, "derived")
+    groups = shape.head_dim // shape.group_size
+    kept = shape.head_dim * shape.bits // 8 + 2 * groups * shape.mlx_dtype.size
+    kept *= 2 * shape.kv_heads * rows
+    return WriteTraffic("mlx-lm", 10, rotated + new + kept, rotated + 2 * kept, "derived")
+
+
 def _ours(
     queries: mx.array, keys: KVRows, values: KVRows, scale: float, sample: int | None
 ) -> StepTraffic:
-    parts = parts_for(keys.shape[2], keys.shape[1], CORES)
-    plan = attend_plan(queries, keys, values, scale=scale, parts=parts)
+    n = keys.shape[2]
+    opened = min(OPENED, n - 1)
+    parts = parts_for(n, keys.shape[1], CORES)
+    plan = attend_plan(queries, *parted(keys, values, opened), scale=scale, parts=parts)
     once: dict[str, Any] = {"orders": ("forward",), "sample": sample}
     first = plan.kernel.emulate(**plan.call, **once)
     partial, statistics = first.outputs
@@ -91,8 +180,14 @@ def _ours(
         "values",
         "value_scales",
         "value_biases",
+        "open_rows",
+        "open_words",
+        "open_affine",
     }
-    return _counted("this package", reports, caches, out, queries, keys, values, scale, sample)
+    note = f"{opened} of the keys in an open block"
+    return _counted(
+        "this package", reports, caches, out, queries, keys, values, scale, sample, note=note
+    )
 
 
 def _apple_one_pass(

@@ -2,6 +2,14 @@
 //
 // Lane i holds elements i * D / 32 to (i + 1) * D / 32 - 1.
 
+// Where a row of an open block [K and V, batches, KV_HEADS, OPEN] is. vector: KV heads of keys, and
+// then of values.
+template <int KV_HEADS, int OPEN>
+inline size_t open_row(int vector, int batches, int batch, int row) {
+  int kv = vector / KV_HEADS;
+  return size_t((kv * batches + batch) * KV_HEADS + vector % KV_HEADS) * OPEN + row;
+}
+
 // Rotates a vector as mx.fast.rope does (rope_single_impl of MLX's rope.metal): pairs are
 // neighbours if TRADITIONAL, else half a head apart; the result is rounded to T.
 template <typename T, int D, bool TRADITIONAL>

@@ -55,6 +55,28 @@ def test_traffic_of_a_quantized_cache_beside_mlx_lms(capsys):
 
 
 @pytest.mark.usefixtures("compiler_here")
+@pytest.mark.parametrize(
+    ("bits", "rows", "launches", "theirs"), [(16, 1, 1 + 1 / 16, 4), (4, 3, 1 + 2 / 5, 10)]
+)
+def test_traffic_tells_what_the_write_into_the_cache_costs(capsys, bits, rows, launches, theirs):
+    shape = ("--rows", str(rows), "--kv-bits", str(bits), "--head-dim", "64")
+    found = printed(capsys, "traffic", "--context", "64", *shape)
+    assert "from one closing" in found["writes_counted"]
+    ours, mlx_lm = found["writes"]
+    assert (ours["launches"], mlx_lm["launches"]) == (launches, theirs)
+    steps = 16 // rows
+    assert f"closing, 1 in {steps} steps" in ours["note"]
+    vector, kept = 64 * 2, 64 * 2 if bits == 16 else 32 + 4
+    # Rows that are in the block already are copied; all of it is written once more at its closing.
+    copied = rows * (steps - 1) / 2
+    moved = 4 * kept * (copied + rows)
+    assert ours["read"] == 20 * vector * rows + moved
+    assert ours["written"] == 16 * vector * rows + moved + 4 * kept * rows
+    assert mlx_lm["note"] == "derived"
+    assert 0 < mlx_lm["written"] <= mlx_lm["read"] <= ours["read"]
+
+
+@pytest.mark.usefixtures("compiler_here")
 def test_a_long_context_is_counted_from_a_sample_and_says_so(capsys):
     shape = ("--heads", "1", "--kv-heads", "1", "--head-dim", "64")
     found = printed(capsys, "traffic", "--context", "4608", *shape)

@@ -16,7 +16,9 @@ from mlx_kernels.decode_attention import (
 )
 from mlx_kernels.emulator import apple
 from mlx_kernels.float64_attention import largest_error
+from mlx_kernels.open_block import OPEN_ROWS, OpenBlock
 from mlx_kernels.plain_attention import plain_attention
+from mlx_kernels.step_inputs import parted
 
 pytestmark = pytest.mark.usefixtures("compiler_here")
 
@@ -37,10 +39,24 @@ def step(n, rows=1, group=8, kv_heads=1, d=128, dtype=F16, bits=16, group_size=6
     return queries, keys, values
 
 
-def run(inputs, parts=1, scale=None, **options):
+def with_block(keys, values, opened):
+    """The last rows in an open block, with what is not to be read after them."""
+    *closed, block = parted(keys, values, opened)
+    if block is None:
+        return closed
+    used = mx.arange(OPEN_ROWS)[:, None] < opened
+    unread = {mx.uint32: mx.array(2**32 - 1, mx.uint32)}
+    arrays = (
+        mx.where(used, a, unread.get(a.dtype, mx.array(mx.nan, a.dtype))) for a in block.arrays
+    )
+    return *closed, OpenBlock(tuple(arrays), opened)
+
+
+def run(inputs, parts=1, scale=None, opened=0, **options):
     launch = Emulated(**options)
     scale = scale or inputs[0].shape[-1] ** -0.5
-    out = decode_attention(*inputs, scale=scale, parts=parts, launch=launch)
+    rows = with_block(*inputs[1:], opened)
+    out = decode_attention(inputs[0], *rows, scale=scale, parts=parts, launch=launch)
     assert out.shape == inputs[0].shape
     assert out.dtype == inputs[0].dtype
     error = largest_error(out, *inputs, scale=scale)
@@ -48,53 +64,60 @@ def run(inputs, parts=1, scale=None, **options):
 
 
 SHAPES = [
-    # n, rows, group, kv_heads, d, batch, parts
-    (1, 1, 8, 2, 128, 1, 1),
-    (8, 8, 8, 1, 128, 1, 1),
-    (77, 1, 1, 3, 64, 2, 1),
-    (133, 5, 2, 2, 64, 1, 2),
-    (61, 1, 3, 3, 64, 2, 1),
-    (150, 8, 3, 1, 64, 1, 2),
-    (101, 3, 4, 2, 128, 1, 1),
-    (203, 1, 8, 2, 128, 1, 3),
-    (90, 8, 8, 1, 64, 1, 1),
-    (67, 4, 16, 1, 128, 1, 1),
-    (35, 8, 16, 1, 64, 1, 1),
+    # n, rows, group, kv_heads, d, batch, parts, opened
+    (1, 1, 8, 2, 128, 1, 1, 0),
+    (8, 8, 8, 1, 128, 1, 1, 7),
+    (77, 1, 1, 3, 64, 2, 1, 1),
+    (133, 5, 2, 2, 64, 1, 2, 5),
+    (61, 1, 3, 3, 64, 2, 1, 15),
+    (150, 8, 3, 1, 64, 1, 2, 16),
+    (101, 3, 4, 2, 128, 2, 1, 3),
+    (203, 1, 8, 2, 128, 1, 3, 1),
+    (90, 8, 8, 1, 64, 1, 1, 9),
+    (67, 4, 16, 1, 128, 1, 1, 4),
+    (35, 8, 16, 1, 64, 1, 1, 15),
 ]
 CACHES = [(F32, 16, 64), (F16, 16, 64), (BF16, 16, 64)]
 CACHES += [(F16, 8, 64), (BF16, 8, 32), (F32, 4, 32), (F16, 4, 64)]
 
 
-@pytest.mark.parametrize(("n", "rows", "group", "kv_heads", "d", "batch", "parts"), SHAPES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("cache", [0, 1], ids=["plain", "quantized"])
-def test_any_group_head_size_batch_and_length(n, rows, group, kv_heads, d, batch, parts, cache):
-    which = SHAPES.index((n, rows, group, kv_heads, d, batch, parts))
+def test_any_group_head_size_batch_and_length(shape, cache):
+    n, rows, group, kv_heads, d, batch, parts, opened = shape
+    which = SHAPES.index(shape)
     dtype, bits, group_size = CACHES[which % 3] if cache == 0 else CACHES[3 + which % 4]
     inputs = step(n, rows, group, kv_heads, d, dtype, bits, group_size, batch)
-    _, error, reports = run(inputs, parts)
+    out, error, reports = run(inputs, parts, opened=opened)
     assert error <= ROUNDING[dtype]
     assert [name for name, _ in reports][1:] == (["join_parts"] if parts > 1 else [])
+    # Where a row is makes no difference: bit for bit.
+    assert mx.array_equal(out, run(inputs, parts)[0])
 
 
 @pytest.mark.parametrize(("dtype", "bits", "group_size"), CACHES)
-@pytest.mark.parametrize("d", [64, 128])
-def test_any_cache_passes_the_strict_check_and_depends_on_no_order(dtype, bits, group_size, d):
+@pytest.mark.parametrize(("d", "opened"), [(64, 0), (64, 16), (128, 9)])
+def test_any_cache_passes_the_strict_check_and_depends_on_no_order(
+    dtype, bits, group_size, d, opened
+):
     inputs = step(70, 3, 4, 1, d, dtype, bits, group_size)
     orders = ("forward", "reverse", "shuffled")
-    _, error, _ = run(inputs, parts=2, orders=orders, strict=d == 128)
+    strict = (d, opened) != (64, 16)
+    _, error, _ = run(inputs, parts=2, opened=opened, orders=orders, strict=strict)
     assert error <= ROUNDING[dtype]
 
 
 @pytest.mark.parametrize("rows", [1, 4, 8])
 @pytest.mark.parametrize("bits", [16, 8, 4])
-def test_every_byte_of_keys_and_values_is_loaded_once_for_a_group(bits, rows):
+@pytest.mark.parametrize("opened", [0, 13])
+def test_every_byte_of_keys_and_values_is_loaded_once_for_a_group(bits, rows, opened):
     inputs = step(1031, rows, bits=bits)
-    _, error, reports = run(inputs, parts=parts_for(1031, 1, cores=2))
+    _, error, reports = run(inputs, parts=parts_for(1031, 1, cores=2), opened=opened)
     assert error <= ROUNDING[F16]
     name, report = reports[0]
-    cache = [t for n, t in report.traffic.items() if n.startswith(("key", "value"))]
+    cache = [t for n, t in report.traffic.items() if n.startswith(("key", "value", "open_"))]
     caches = [t for t in cache if t.buffer_bytes > 64]  # without shapes and strides
-    assert len(caches) == (2 if bits == 16 else 6)
+    assert len(caches) == (3 if bits == 16 else 8)
     floor = inputs[1].nbytes + inputs[2].nbytes
     assert sum(t.loaded for t in caches) == floor
     assert not any(t.stored for t in caches)

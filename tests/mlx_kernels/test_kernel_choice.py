@@ -91,14 +91,31 @@ def test_a_kernel_that_is_wrong_is_off_however_fast(tmp_path, caplog):
 
         return launch
 
-    told = "kernel off for 1 rows over 40 keys"
-    for name, value, message in (
-        ("attend_plain", 0.0, told),
-        ("attend_plain", mx.nan, told),
-        ("write_plain", 0.0, "the rows that they write differ"),
-        ("write_plain", mx.nan, "the rows that they write differ"),
+    def without_the_rows_before(kernel, **call):
+        outputs = emulated(kernel, **call)
+        if kernel.name == "write_plain" and (opened := call["inputs"][2]):
+            outputs[1][..., :opened, :] = 0.0
+        return outputs
+
+    def wrong_if(opened):
+        def launch(kernel, **call):
+            outputs = emulated(kernel, **call)
+            wrong = kernel.name == "attend_plain" and (call["inputs"][4] > 0) == opened
+            return [mx.zeros_like(o) for o in outputs] if wrong else outputs
+
+        return launch
+
+    attention = "kernel off for 1 rows over 40 keys"
+    rows = "the rows that they write differ"
+    for launch, message in (
+        (with_outputs_of("attend_plain", 0.0), attention),
+        (with_outputs_of("attend_plain", mx.nan), attention),
+        (with_outputs_of("write_plain", 0.0), rows),
+        (with_outputs_of("write_plain", mx.nan), rows),
+        (without_the_rows_before, rows),
+        (wrong_if(opened=True), attention),
+        (wrong_if(opened=False), attention),
     ):
-        launch = with_outputs_of(name, value)
         with caplog.at_level(logging.WARNING):
             choice = choose(
                 SHAPE, chip="x", cores=4, folder=None, launch=launch, rows=(1,), contexts=(40,)

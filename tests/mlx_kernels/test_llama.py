@@ -19,6 +19,7 @@ from mlx_kernels.kernel_choice import KernelChoice, Point
 from mlx_kernels.kernel_path import KernelPath
 from mlx_kernels.kv_cache import KVCache, QuantizedKVCache
 from mlx_kernels.llama import install
+from mlx_kernels.open_block import OPEN_ROWS
 
 PROMPT = [(7 * i * i + 3) % 251 for i in range(90)]
 ALWAYS = KernelChoice(tuple(Point(rows, 0, 0.0, 1.0, 0.0, True) for rows in (1, 4, 8)))
@@ -76,7 +77,8 @@ def test_greedy_ids_of_the_tiny_model_over_32_tokens_with_the_kernels_emulated(t
     assert ids == expected
     assert difference(ours, logits) < 1e-3
     ran = [name for name, _ in launch.reports]
-    layers, steps = len(model.layers), 31
+    layers, steps = len(model.layers), 31  # more than an open block has room for
+    assert steps > OPEN_ROWS
     assert {name: ran.count(name) for name in set(ran)} == {
         name: layers * steps for name in ("write_plain", "attend_plain", "join_parts")
     }
@@ -89,8 +91,8 @@ def test_a_quantized_cache_with_the_kernels_emulated_is_as_on_the_plain_path(kv_
         model = random_model(num_attention_heads=16)
         install(model, kv_bits=kv_bits, path=path)
         cache = mlx_lm_cache.make_prompt_cache(model)
-        outs = [model(mx.array([PROMPT]), cache=cache)]
-        outs += [model(mx.array([[5, 9, 11]]), cache=cache), model(mx.array([[7]]), cache=cache)]
+        chunks = (PROMPT, [5, 9, 11], [7], [1, 2, 3, 4, 5, 6, 7, 8], [9, 8, 7, 6, 5], [4])
+        outs = [model(mx.array([chunk]), cache=cache) for chunk in chunks]
         return mx.concatenate([out[:, -1] for out in outs])
 
     launch = Emulated()

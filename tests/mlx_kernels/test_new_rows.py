@@ -1,4 +1,4 @@
-"""One launch rotates, quantizes and lays out new rows as MLX's own operations do."""
+"""One launch rotates, quantizes and writes new rows as MLX's own operations do."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from mlx_kernels.attention import plain_path
 from mlx_kernels.emulator import apple_quantized
 from mlx_kernels.kv_cache import KVCache, QuantizedKVCache
 from mlx_kernels.new_rows import serves_rotation, write_new_rows
+from mlx_kernels.open_block import OPEN_ROWS
+from mlx_kernels.step_inputs import parted
 
 pytestmark = pytest.mark.usefixtures("compiler_here")
 
@@ -32,13 +34,16 @@ def close(a, b, tolerance):
     return float(mx.abs(a.astype(mx.float32) - b.astype(mx.float32)).max()) <= tolerance
 
 
-def both(by_head, make_cache, rope, launch, offset=37):
-    """(queries, cache) of the launch, and what plain operations make."""
+def both(by_head, make_cache, rope, launch, opened=0, offset=37):
+    """(queries, cache) of the launch, and what plain operations make; after `offset` rows, of which
+    the launch finds the last `opened` in an open block."""
     ours, plain = make_cache(), make_cache()
     d, dtype = by_head.shape[-1], by_head.dtype
     before = mx.random.normal((2, by_head.shape[0], KV_HEADS, offset, d)).astype(dtype)
-    for cache in (ours, plain):
-        cache.append(before)
+    plain.append(before)
+    ours.append(before[..., : offset - opened, :])
+    if opened:
+        ours.keep_open(parted(*plain.rows(), opened)[2])
     queries = write_new_rows(
         by_head, ours, heads=HEADS, kv_heads=KV_HEADS, rope=rope, launch=launch
     )
@@ -49,12 +54,15 @@ def both(by_head, make_cache, rope, launch, offset=37):
 
 @dtypes
 @pytest.mark.parametrize("d", [64, 128])
-@pytest.mark.parametrize("traditional", [False, True])
-def test_a_plain_cache_gets_what_mlx_rotates(d, dtype, traditional):
+@pytest.mark.parametrize(
+    ("traditional", "length", "opened"),
+    [(False, 1, 15), (False, 4, 1), (True, 8, 0), (True, 2, 15)],
+)
+def test_a_plain_cache_gets_what_mlx_rotates(d, dtype, traditional, length, opened):
     rope = nn.RoPE(d, traditional=traditional, base=100_000, scale=0.5)
     launch = Emulated(strict=dtype == mx.float16 and not traditional)
-    by_head = new_tokens(d, dtype, batch=2)
-    (queries, ours), (expected, plain) = both(by_head, KVCache, rope, launch)
+    by_head = new_tokens(d, dtype, length, batch=2)
+    (queries, ours), (expected, plain) = both(by_head, KVCache, rope, launch, opened)
     assert queries.dtype == dtype
     assert close(queries, expected, TOLERANCE[dtype])
     assert ours.offset == plain.offset
@@ -68,13 +76,18 @@ def test_a_plain_cache_gets_what_mlx_rotates(d, dtype, traditional):
 
 @dtypes
 @pytest.mark.parametrize("d", [64, 128])
-@pytest.mark.parametrize(("group", "bits"), [(64, 8), (32, 8), (64, 4), (32, 4)])
-def test_a_quantized_cache_gets_what_mlx_rotates_and_quantizes(d, group, bits, dtype):
+@pytest.mark.parametrize(
+    ("group", "bits", "length", "opened"),
+    [(64, 8, 1, 15), (32, 8, 4, 1), (64, 4, 8, 0), (32, 4, 2, 15)],
+)
+def test_a_quantized_cache_gets_what_mlx_rotates_and_quantizes(
+    d, group, bits, length, opened, dtype
+):
     rope = nn.RoPE(d, base=100_000)
     launch = Emulated(strict=dtype == mx.bfloat16)
-    by_head = new_tokens(d, dtype)
+    by_head = new_tokens(d, dtype, length, batch=2)
     (queries, ours), (expected, plain) = both(
-        by_head, lambda: QuantizedKVCache(group, bits), rope, launch
+        by_head, lambda: QuantizedKVCache(group, bits), rope, launch, opened
     )
     assert close(queries, expected, TOLERANCE[dtype])
     for mine, theirs in zip(ours.rows(), plain.rows(), strict=True):
@@ -108,11 +121,56 @@ def test_rows_are_quantized_as_apples_kernel_quantizes_them(group, bits, dtype):
         assert mx.array_equal(mine, theirs)
 
 
-def test_lanes_may_run_in_any_order():
-    launch = Emulated(orders=("forward", "reverse", "shuffled"))
-    by_head = new_tokens(64, mx.float32)
-    both(by_head, lambda: QuantizedKVCache(32, 4), nn.RoPE(64), launch)
-    both(by_head, KVCache, nn.RoPE(64), launch)
+KINDS = {
+    "plain": (KVCache, mx.bfloat16, 64),
+    "8 bits": (lambda: QuantizedKVCache(32, 8), mx.float16, 128),
+    "4 bits": (lambda: QuantizedKVCache(64, 4), mx.float32, 64),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("length", [1, 4, 8])
+@pytest.mark.parametrize("opened", [0, 1, 15])
+def test_rows_go_after_those_of_the_open_block_which_is_closed_when_it_is_full(
+    kind, length, opened
+):
+    make_cache, dtype, d = KINDS[kind]
+    closed = mx.random.normal((2, 2, KV_HEADS, 5, d)).astype(dtype)
+    parts = [new_tokens(d, dtype, opened, batch=2)] if opened else []
+    parts += [new_tokens(d, dtype, length, batch=2), new_tokens(d, dtype, 1, batch=2)]
+    ours, at_once = make_cache(), make_cache()
+    for cache in (ours, at_once):
+        cache.append(closed)
+    orders = ("forward", "reverse", "shuffled")
+    open_rows = 0
+    for by_head in parts:
+        before = ours.rows_and_block()[2]
+        rest = {"heads": HEADS, "kv_heads": KV_HEADS, "rope": nn.RoPE(d)}
+        launch = Emulated(orders=orders, garbage=77)
+        queries = write_new_rows(by_head, ours, launch=launch, **rest)
+        assert len(launch.reports) == 1
+        assert mx.array_equal(queries, write_new_rows(by_head, at_once, launch=Emulated(), **rest))
+        at_once.close()
+        after = ours.rows_and_block()[2]
+        fits = open_rows + by_head.shape[1] <= OPEN_ROWS
+        open_rows = by_head.shape[1] + open_rows * fits
+        assert after.rows == open_rows
+        assert all((a[..., open_rows:, :] == 77).all() for a in after.arrays)
+        if before and fits:
+            for a, b in zip(before.used(), after.arrays, strict=True):
+                assert mx.array_equal(a, b[..., : before.rows, :])
+    assert ours.offset == at_once.offset == 5 + opened + length + 1
+    for mine, theirs in zip(ours.keys_and_values(), at_once.keys_and_values(), strict=True):
+        triples = (mine, theirs) if isinstance(mine, tuple) else ([mine], [theirs])
+        assert all(mx.array_equal(a, b) for a, b in zip(*triples, strict=True))
+
+
+def test_a_block_has_no_room_for_more_rows_than_it_has():
+    by_head = new_tokens(64, mx.float32, OPEN_ROWS + 1)
+    with pytest.raises(ValueError, match="17 rows do not fit"):
+        write_new_rows(
+            by_head, KVCache(), heads=HEADS, kv_heads=KV_HEADS, rope=nn.RoPE(64), launch=Emulated()
+        )
 
 
 @pytest.mark.parametrize(
