@@ -165,10 +165,11 @@ def test_groups_and_layers_change_the_bytes_of_a_token():
     assert kv_bytes_per_token(finer, 4) == 3 * 2 * 2 * (64 + 4 * 4)
 
 
-def test_peak_memory_of_a_prefill_is_measured_for_all_four_caches(capsys):
+@pytest.mark.parametrize("computed", [768, 1024])
+def test_peak_memory_of_a_prefill_is_measured_for_all_four_caches(capsys, computed):
     shape = ("--layers", "2", "--head-dim", "64", "--hidden", "64")
-    found = printed(capsys, "peak", "--prompt", "1024", "--computed", "768", *shape)
-    assert (found["prompt"], found["computed"]) == (1024, 768)
+    found = printed(capsys, "peak", "--prompt", "1024", "--computed", str(computed), *shape)
+    assert (found["prompt"], found["computed"]) == (1024, computed)
     plain, ours, theirs, theirs_quantized = found["prefills"]
     for one in found["prefills"]:
         assert one["cache_dtype"] == "float32"
