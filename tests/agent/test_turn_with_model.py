@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from calling_engine import CallingEngine
+from story_tools import StoryTools
 from tiny.prompts import prompt
 
 from minicpm5_mac.agent.approval import Decision
@@ -30,7 +31,6 @@ from minicpm5_mac.messages import ToolCall
 from minicpm5_mac.model.tokenizer import load_tokenizer
 from minicpm5_mac.request import Sampling
 from minicpm5_mac.sandbox.policy import Policy
-from minicpm5_mac.tools.tool import Tool
 
 SETTINGS = SessionSettings("tiny", sampling=Sampling(temperature=0.0), max_tokens=300)
 # A result's own tokens, the template's marks around it, the reply's opener, and one token that
@@ -47,26 +47,16 @@ def engine(tiny_model: Path) -> Iterator[LocalEngine]:
     made.close()
 
 
-class OnlySome(Toolbox):
-    """Offers a few of the tools: the tiny model knows its stories with those that they use."""
-
-    wanted: tuple[str, ...] = ()
-
-    @property
-    def tools(self) -> dict[str, Tool]:
-        return {name: tool for name, tool in super().tools.items() if name in self.wanted}
-
-
 @pytest.fixture
 def session(
     engine: LocalEngine, store: ConversationStore, workspace: Path, sandbox: None
 ) -> Session:
-    return Session(engine, store, None, SETTINGS, OnlySome(Policy(workspace)))
+    return Session(engine, store, None, SETTINGS, StoryTools(Policy(workspace)))
 
 
 def ask(session: Session, name: str) -> list[Event]:
-    assert isinstance(session.toolbox, OnlySome)
-    session.toolbox.wanted = prompt(name).story.tools
+    assert isinstance(session.toolbox, StoryTools)
+    session.toolbox.story = name
     return allow(session, session.send(prompt(name).messages()[-1]["content"]))
 
 

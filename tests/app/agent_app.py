@@ -9,29 +9,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tiny.prompts import prompt
+from story_tools import StoryTools
 
 from minicpm5_mac.agent.settings import SessionSettings
-from minicpm5_mac.agent.toolbox import Toolbox
 from minicpm5_mac.app.chat_app import ChatApp
 from minicpm5_mac.app.options import AppOptions
 from minicpm5_mac.engine.options import EngineOptions
 from minicpm5_mac.engine.process import EngineProcess
 from minicpm5_mac.request import Sampling
 from minicpm5_mac.sandbox.policy import Policy
-from minicpm5_mac.tools.tool import Tool
-
-STORY = "fix_greeting"
-
-
-class StoryTools(Toolbox):
-    """Offers a few of the tools: the tiny model knows its story with those that it uses."""
-
-    wanted: tuple[str, ...] = prompt(STORY).story.tools
-
-    @property
-    def tools(self) -> dict[str, Tool]:
-        return {name: tool for name, tool in super().tools.items() if name in self.wanted}
 
 
 def main(workspace: str, model: str, conversation: str | None = None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agent_app import StoryTools
+from story_tools import StoryTools
 from tried_sandbox import sandbox, sandbox_cache, workspace  # noqa: F401
 
 from minicpm5_mac.agent.settings import SessionSettings

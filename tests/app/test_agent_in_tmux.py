@@ -26,7 +26,7 @@ from minicpm5_mac.locations import data_dir
 
 PATIENCE = 90.0
 WRONG, RIGHT = 'print("Helo, world!")\n', 'print("Hello, world!")\n'
-STORY = prompt(agent_app.STORY)
+STORY = prompt("fix_greeting")
 TASK = STORY.messages()[-1]["content"]
 
 
