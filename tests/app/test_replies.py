@@ -98,7 +98,9 @@ async def test_a_budget_is_shown_and_held(options: AppOptions):
         await say(pilot, FOREVER)
         reply = app.chat.transcript.last_reply
         assert reply is not None
-        assert "of 16, budget spent" in reply.panes[0].summary
+        summary = reply.panes[0].summary
+        assert summary.startswith("Thought for 16 tokens of 16")
+        assert summary.endswith((", budget spent", " more to round off"))
         assert reply.text
         assert "thinks ≤ 16" in screen_text(app)
 

@@ -110,14 +110,18 @@ class ReasoningPane(Widget, can_focus=True):
                 return "Thinking"
             if self._budget is None:
                 return f"Thinking: {self._tokens} tokens"
-            return f"Thinking: {self._tokens} of {self._budget} tokens {self._gauge()}"
+            spent, more = self._spent_and_more()
+            return f"Thinking: {spent} of {self._budget} tokens {self._gauge()}{more}"
         words = "Thought"
-        if self._tokens is not None:
-            words += f" for {self._tokens} token{'' if self._tokens == 1 else 's'}"
+        spent, more = self._spent_and_more()
+        if spent is not None:
+            words += f" for {spent} token{'' if spent == 1 else 's'}"
             if self._budget is not None:
                 words += f" of {self._budget}"
         why = _CAUSES.get(self._cause, self._cause)
-        return f"{words}, {why}" if why else words
+        if more and self._cause in ("budget", "model"):
+            return words + more  # where it went on, the budget was spent
+        return f"{words}{more}, {why}" if why else words + more
 
     def compose(self) -> ComposeResult:
         yield self._head
@@ -137,6 +141,12 @@ class ReasoningPane(Widget, can_focus=True):
 
     def _write_head(self) -> None:
         self._head.update(f"{'▾' if self.expanded else '▸'} {self.summary}")
+
+    def _spent_and_more(self) -> tuple[int | None, str]:
+        """Tokens inside the budget, and words for those that the model had to round off with."""
+        if self._tokens is None or self._budget is None or self._tokens <= self._budget:
+            return self._tokens, ""
+        return self._budget, f" and {self._tokens - self._budget} more to round off"
 
     def _gauge(self) -> str:
         cells = 10

@@ -21,7 +21,7 @@ RUNNING = {
     "nothing known": (None, None, "Thinking"),
     "no budget": (5, None, "Thinking: 5 tokens"),
     "with a budget": (32, 64, "Thinking: 32 of 64 tokens █████░░░░░"),
-    "over the budget": (70, 64, "Thinking: 70 of 64 tokens ██████████"),
+    "over the budget": (70, 64, "Thinking: 64 of 64 tokens ██████████ and 6 more to round off"),
 }
 
 
@@ -39,6 +39,13 @@ def test_while_it_thinks(tokens: int | None, budget: int | None, line: str) -> N
         ("model", None, "Thought for 212 tokens"),
         ("model", 512, "Thought for 212 tokens of 512"),
         ("budget", 212, "Thought for 212 tokens of 212, budget spent"),
+        ("budget", 185, "Thought for 185 tokens of 185 and 27 more to round off"),
+        ("model", 185, "Thought for 185 tokens of 185 and 27 more to round off"),
+        (
+            "room",
+            200,
+            "Thought for 200 tokens of 200 and 12 more to round off, the answer needed the room",
+        ),
         ("answer_now", 512, "Thought for 212 tokens of 512, you asked for the answer"),
         ("loop", None, "Thought for 212 tokens, it went round in circles"),
         ("room", None, "Thought for 212 tokens, the answer needed the room"),
