@@ -210,7 +210,10 @@ class HistoryShortened(Event, frozen=True):
 
 
 class ContextFull(Event, frozen=True):
-    """The conversation does not fit and was not shortened. Tokens."""
+    """The conversation does not fit and was not shortened. Tokens.
+
+    needed: of the prompt. It may be less than `limit`: a reply needs room too.
+    """
 
     needed: int
     limit: int

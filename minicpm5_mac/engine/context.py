@@ -1,7 +1,8 @@
 """What to leave out when a conversation no longer fits its context.
 
-Oldest reasoning goes first, then oldest turns; the system prompt and the last exchange stay. It is
-done once, down to about 70 %, not a little on every turn: each cut refills the cache.
+Oldest reasoning goes first, then oldest turns; the system prompt and the last turn stay. Before
+both goes an earlier message that got no reply and is too long to stay whatever else is left out. It
+is done once, down to about 70 %, not a little on every turn: each cut refills the cache.
 """
 
 from __future__ import annotations
@@ -31,12 +32,11 @@ class Cut:
 
 
 def turns(messages: Sequence[Message]) -> list[range]:
-    """Indices of each turn: a user message and all that answers it. A system prompt is in none."""
-    starts = [
-        i
-        for i, m in enumerate(messages)
-        if m.role == "user" and (i == 0 or messages[i - 1].role != "user")
-    ]
+    """Indices of each turn: a user message and all that answers it, which may be nothing.
+
+    A system prompt is in none.
+    """
+    starts = [i for i, m in enumerate(messages) if m.role == "user"]
     return [
         range(start, end) for start, end in zip(starts, [*starts[1:], len(messages)], strict=True)
     ]
@@ -54,6 +54,11 @@ def plan_cut(messages: Sequence[Message], costs: Sequence[Cost], surplus: int) -
     bare: list[int] = []
     out: list[int] = []
     freed = 0
+    room = sum(cost.text + cost.reasoning for cost in costs) - surplus
+    for group in groups[:-1]:
+        if freed < surplus and len(group) == 1 and costs[group[0]].text > room:
+            out.append(group[0])
+            freed += costs[group[0]].text
     for i, message in enumerate(messages):
         if freed >= surplus:
             break
@@ -63,7 +68,7 @@ def plan_cut(messages: Sequence[Message], costs: Sequence[Cost], surplus: int) -
     for group in groups[:-1]:
         if freed >= surplus:
             break
-        for i in group:
+        for i in set(group) - set(out):
             freed += costs[i].text + (0 if i in bare else costs[i].reasoning)
             out.append(i)
-    return Cut(tuple(i for i in bare if i not in out), tuple(out))
+    return Cut(tuple(i for i in bare if i not in out), tuple(sorted(out)))

@@ -125,7 +125,7 @@ class LocalEngine:
 
 def _shortened(loaded: _Loaded, request: ReplyRequest, most: int) -> tuple[Prompt, Cut] | Failure:
     try:
-        return shorten(loaded.model.encoder, request, most)
+        return shorten(loaded.model.encoder, request, most, loaded.context_limit)
     except Failure as failure:
         return failure
 

@@ -81,16 +81,19 @@ def recorded_ids(messages: Sequence[Message], fingerprint: str) -> tuple[int, ..
     return ()
 
 
-def shorten(encoder: PromptEncoder, request: ReplyRequest, limit: int) -> tuple[Prompt, Cut]:
-    """The prompt without old content, at most about 70 % of `limit` tokens where that can be.
+def shorten(
+    encoder: PromptEncoder, request: ReplyRequest, most: int, holds: int
+) -> tuple[Prompt, Cut]:
+    """The prompt without old content, at most about 70 % of `most` tokens where that can be.
 
+    most: tokens of a prompt that leaves room for its reply; holds: all that the context has.
     Raises Failure where even the last message alone does not fit.
     """
     messages = request.messages
     thinking = wants_thinking(encoder, request)
     count = encoder.tokenizer.encode_text
     costs = [Cost(len(count(m.content)), len(count(m.reasoning))) for m in messages]
-    target = int(limit * SHORTEN_TO)
+    target = int(most * SHORTEN_TO)
     whole = len(encoder.whole(messages, request.tools, thinking=thinking))
     surplus = whole - target
     for _ in range(CUT_ROUNDS):
@@ -105,10 +108,10 @@ def shorten(encoder: PromptEncoder, request: ReplyRequest, limit: int) -> tuple[
         if len(ids) <= target:
             break
         surplus += len(ids) - target
-    if len(ids) >= limit:
+    if len(ids) > most:
         raise Failure(
-            f"The last message alone makes a prompt of {len(ids):,} tokens; the context holds "
-            f"{limit:,}.",
+            f"The last message alone needs {len(ids):,} tokens and room for a reply; the context "
+            f"holds {holds:,}.",
             "Send less text at once, or start with a larger --context.",
         )
     return Prompt(tuple(ids), 0, encoder.fingerprint(messages, request.tools)), cut

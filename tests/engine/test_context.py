@@ -79,7 +79,26 @@ def test_a_message_that_is_too_long_by_itself_is_refused_with_its_size(small):
     full, end = ask(small, [Message("user", LINE * 200)], "shorten")
     assert isinstance(full, ContextFull)
     assert not full.can_shorten
-    assert "The last message alone" in end.detail
+    assert f"needs {full.needed:,} tokens and room for a reply" in end.detail
+    assert f"the context holds {LIMIT:,}" in end.detail
+
+
+def test_a_message_that_was_too_long_is_in_the_way_of_no_later_one(small):
+    messages = [*conversation(1), Message("user", LINE * 200), Message("user", LINE)]
+    full, _ = ask(small, messages)
+    assert full.can_shorten
+    events = ask(small, messages, "shorten")
+    (cut,) = [e for e in events if isinstance(e, HistoryShortened)]
+    assert cut.left_out == (len(messages) - 2,)  # and nothing of the exchange before it
+    assert events[-1].finish in ("complete", "truncated")
+
+
+def test_of_messages_without_a_reply_only_the_last_one_stays_for_sure():
+    messages = [message("user", 0), message("assistant", 1), message("user", 2), message("user", 3)]
+    costs = [Cost(5, 0), Cost(5, 0), Cost(5, 0), Cost(5, 0)]
+    assert plan_cut(messages, costs, 8).left_out == (0, 1)
+    assert plan_cut(messages, costs, 12).left_out == (0, 1, 2)
+    assert plan_cut(messages, [*costs[:2], Cost(500, 0), costs[3]], 490).left_out == (2,)
 
 
 def test_a_reply_ends_where_the_context_does(small):
