@@ -25,6 +25,13 @@ from minicpm5_mac.visible_text import visible
 TRUNCATED = 4
 INTERRUPTED = 130
 
+_CUT_OFF = {
+    "max_tokens": "the limit of tokens for a reply is reached (--max-tokens).",
+    "context": "the context is full (--context).",
+    "loop": "it repeated itself.",
+    "stop": "the model stopped inside of its thinking or of a call.",
+}
+
 
 @dataclass(frozen=True)
 class OneShot:
@@ -106,21 +113,26 @@ class OneShot:
             stream = session.send(prompt)
             tool_lines = ToolLines(session.decide, self._write) if self.toolbox else None
             end: events.ReplyEnd | None = None
+            full: events.ContextFull | None = None
+            mid_line = False
             try:
                 for event in stream:
                     self._print_json(event)
                     self._print(event)
+                    mid_line = self._in_reasoning(event, mid_line)
                     if tool_lines is not None and not self.json:
                         tool_lines.show(event)
                     if isinstance(event, events.ReplyEnd):
                         end = event
+                    elif isinstance(event, events.ContextFull):
+                        full = event
             except KeyboardInterrupt:
                 session.cancel()
                 return INTERRUPTED
             finally:
                 stream.close()  # type: ignore[attr-defined]
-                self._end_line()
-            code = self._code(end)
+                self._end_line(mid_line)
+            code = self._code(end, full)
             if code:
                 break
         return code
@@ -156,21 +168,46 @@ class OneShot:
         stream.write(visible(text) if stream.isatty() else text)
         stream.flush()
 
-    def _end_line(self) -> None:
+    def _in_reasoning(self, event: Event, before: bool) -> bool:
+        """Whether standard error now stands within a line of reasoning."""
+        if isinstance(event, events.Reasoning):
+            return self.show_reasoning and not self.json
+        return before and not isinstance(event, events.ThinkingClosed)
+
+    def _end_line(self, mid_line: bool) -> None:
+        if mid_line:
+            self._write(sys.stderr, "\n")
         if not self.json:
             sys.stdout.write("\n")
             sys.stdout.flush()
 
     @staticmethod
-    def _code(end: events.ReplyEnd | None) -> int:
+    def _code(end: events.ReplyEnd | None, full: events.ContextFull | None) -> int:
+        """The exit code; why it is not 0 is said on standard error."""
         if end is None:
             return 1
         if end.finish == "failed":
             text = end.detail
             if end.cause == "context_full":
-                text = text or "The conversation no longer fits the context."
+                text = _no_longer_fits(end, full)
             print(f"minicpm5-mac: {text}", file=sys.stderr)
             return 1
-        if end.finish == "truncated" and end.detail:
-            print(f"minicpm5-mac: {end.detail}", file=sys.stderr)
+        if end.finish == "truncated":
+            why = end.detail or f"the reply was cut off: {_CUT_OFF.get(end.cause, end.cause)}"
+            print(f"minicpm5-mac: {why}", file=sys.stderr)
         return {"complete": 0, "truncated": TRUNCATED, "cancelled": INTERRUPTED}[end.finish]
+
+
+def _no_longer_fits(end: events.ReplyEnd, full: events.ContextFull | None) -> str:
+    if end.detail or full is None:
+        return end.detail or "The conversation no longer fits the context."
+    more = (
+        ', or put when_full = "shorten" into the configuration file, which leaves out the oldest '
+        "content"
+        if full.can_shorten
+        else ""
+    )
+    return (
+        f"The conversation no longer fits the context of {full.limit:,} tokens: it has "
+        f"{full.needed:,}, and a reply needs room.\nAsk for a larger --context{more}."
+    )

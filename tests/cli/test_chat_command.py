@@ -66,7 +66,8 @@ def test_json_is_one_event_a_line_and_a_second_turn_reads_only_what_is_new(tiny_
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("-p", "x", "--max-tokens", "2"), 4, ""),
+        (("-p", "x", "--max-tokens", "2"), 4, "minicpm5-mac: the reply was cut off: the limit of"),
+        (("-p", "x", "--max-tokens", "2", "--json"), 4, "cut off"),
         (("-p", "  "), 2, "empty"),
         ((), 2, "no terminal"),
         (("--json",), 2, "-p"),
@@ -82,6 +83,23 @@ def test_exit_codes(tiny_model, arguments, code, words):
     assert done.returncode == code, done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_reasoning_that_is_cut_off_ends_its_line(tiny_model):
+    asked = ("-p", question("capital"), "--temperature", "0", "--show-reasoning")
+    done = chat(*asked, "--max-tokens", "3", model=tiny_model)
+    assert done.returncode == 4
+    assert "\nminicpm5-mac: the reply was cut off" in done.stderr
+
+
+def test_a_conversation_that_no_longer_fits_is_answered_with_what_to_do(tiny_model):
+    said = ("-p", "Paris is the capital. " * 14) * 3
+    done = chat(*said, "--context", "256", "--thinking", "off", "--max-tokens", "40",
+                "--temperature", "0", model=tiny_model)  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert "no longer fits" in done.stderr
+    assert "--context" in done.stderr
+    assert 'when_full = "shorten"' in done.stderr
 
 
 def test_a_model_that_is_not_there_is_exit_code_3(tmp_path):
