@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Without a prompt, the terminal app. With -p, or text on standard input, one reply on standard
 output: the answer alone, everything else on standard error. With both, the input is appended to
-the prompt. Several -p are the turns of one conversation."""
+the prompt. Several -p are the turns of one conversation. With --continue or --resume they are kept
+in the stored conversation; without, nothing is kept."""
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:

@@ -70,9 +70,13 @@ class OneShot:
                     self.toolbox.close()
                 engine.close()
 
+    @property
+    def _kept(self) -> bool:
+        return self.latest or self.resume is not None or self.toolbox is not None
+
     @contextlib.contextmanager
     def _store(self) -> Iterator[ConversationStore]:
-        if self.latest or self.resume is not None or self.toolbox is not None:
+        if self._kept:
             with ConversationStore() as store:
                 yield store
             return
@@ -138,7 +142,8 @@ class OneShot:
         return code
 
     def _print_json(self, event: Event) -> None:
-        if self.json:
+        # What is not kept has no place: its ids would name nothing that can be found again.
+        if self.json and (self._kept or not isinstance(event, events.MessageSaved)):
             sys.stdout.buffer.write(events.encode(event) + b"\n")
             sys.stdout.buffer.flush()
 

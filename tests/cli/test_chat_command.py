@@ -11,6 +11,7 @@ import pytest
 from tiny.prompts import prompt
 
 from minicpm5_mac import events
+from minicpm5_mac.conversations.store import ConversationStore
 
 
 def chat(*arguments: str, model: Path | str, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -61,6 +62,21 @@ def test_json_is_one_event_a_line_and_a_second_turn_reads_only_what_is_new(tiny_
     assert second.usage.cached_tokens >= len(first.ids.prompt) + len(first.ids.generated)
     assert second.ids is not None
     assert second.usage.prefilled_tokens <= len(second.ids.prompt)
+
+
+def test_ids_of_messages_are_told_only_where_they_are_kept(tiny_model):
+    asked = ("-p", "x", "--json", "--max-tokens", "2")
+    alone = chat(*asked, model=tiny_model)
+    assert "reply_end" in alone.stdout
+    assert "message_saved" not in alone.stdout
+
+    with ConversationStore() as store:
+        kept = store.create("kept").id
+    resumed = chat(*asked, "--resume", kept, model=tiny_model)
+    heard = [events.decode(line) for line in resumed.stdout.splitlines()]
+    saved = [event for event in heard if isinstance(event, events.MessageSaved)]
+    assert [event.role for event in saved] == ["user", "assistant"]
+    assert {event.conversation for event in saved} == {kept}
 
 
 @pytest.mark.parametrize(
