@@ -26,10 +26,12 @@ def banner(
     editing: bool = False,
     unanswered: bool = False,
     cut: bool = False,
+    full: bool = False,
 ) -> Said | None:
     """waiting: a message that goes out later. editing: an earlier one is in the composer.
 
-    unanswered: the last message got no reply; cut: its reply broke off by a fault.
+    unanswered: the last message got no reply; cut: its reply broke off by a fault; full: it did
+    not fit in the context.
     """
     if model.stopped:
         return Said(
@@ -51,6 +53,11 @@ def banner(
         return Said(f"Will be sent {when}: {_first_line(waiting)}", "esc takes it back")
     if editing:
         return Said("Editing an earlier message.", "enter sends a new branch · esc leaves it")
+    if full and not reply.running and model.ready is not None:
+        return Said(
+            "The last message does not fit in the context.",
+            "/edit, or tab and e, changes it · ctrl+n starts a new conversation",
+        )
     if unanswered and not reply.running and model.ready is not None:
         return Said("The last message has no reply yet.", "ctrl+r answers it")
     if cut and not reply.running and model.ready is not None:

@@ -45,11 +45,19 @@ class KeptEngine:
 
 
 @pytest.fixture(scope="module")
-def engine(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeptEngine]:
+def context() -> int | None:
+    """Tokens of the engine's context; a file of tests may have its own."""
+    return None
+
+
+@pytest.fixture(scope="module")
+def engine(
+    tiny_model: Path, context: int | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[KeptEngine]:
     """The tiny model in a process of its own, loaded once a file."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MINICPM5_MAC_HOME", str(tmp_path_factory.mktemp("engine")))
-        process = EngineProcess(EngineOptions(str(tiny_model)))
+        process = EngineProcess(EngineOptions(str(tiny_model), context=context))
         started = list(process.start())
     yield KeptEngine(process, started)
     process.close()

@@ -98,6 +98,8 @@ class Speaker:
                     self.line("The conversation does not fit in the context any more.")
                     if can_shorten:
                         self.line("/regenerate shorten leaves the oldest content out and answers.")
+                    else:
+                        self.line("/edit TEXT sends a shorter message in its place.")
                 case events.ReplyEnd(cause=cause, detail=detail):
                     self.line(f"{_ENDS.get(cause, '')} {detail}".strip())
                     end = event

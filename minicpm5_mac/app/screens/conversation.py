@@ -42,6 +42,7 @@ class ConversationScreen(Screen[None]):
     """Shows one conversation and its model; replies are asked for by ReplyingScreen.
 
     unanswered: the last message got no reply. cut: its reply broke off by a fault.
+    full: it did not fit in the context.
     """
 
     AUTO_FOCUS = "Composer"
@@ -63,6 +64,7 @@ class ConversationScreen(Screen[None]):
         self.unsent = Unsent()
         self.unanswered = False
         self.cut = False
+        self.full = False
         self.title_shown = ""
         self._model = ModelState("")
 
@@ -132,6 +134,7 @@ class ConversationScreen(Screen[None]):
     async def show_messages(self, messages: Sequence[StoredMessage]) -> None:
         """Show these messages and nothing else."""
         last = messages[-1] if messages else None
+        self.full = False
         self.unanswered = last is not None and last.role == "user"
         self.cut = broke_off(messages) or (last is not None and last.cause in ("error", CRASHED))
         with self.app.batch_update():
@@ -186,6 +189,7 @@ class ConversationScreen(Screen[None]):
             editing=self.unsent.editing is not None,
             unanswered=self.unanswered,
             cut=self.cut,
+            full=self.full,
         )
         self.query_one(Banner).show(said)
 

@@ -180,7 +180,7 @@ class ReplyingScreen(ConversationScreen):
                 if text:
                     view.show(kind(text))
         self._reply_view = view
-        self.unanswered = self.cut = False
+        self.unanswered = self.cut = self.full = False
         self.runner.run(events)
         self.refresh_status()
 
@@ -251,6 +251,7 @@ class ReplyingScreen(ConversationScreen):
         if self._reply_view is not None:
             view, end = self._reply_view, outcome.end
             view.finish("failed" if outcome.error else "")
+            self.full = outcome.full is not None
             in_turn = view.continues or bool(view.runs)
             self.unanswered = not view.message_id and outcome.full is None and not in_turn
             self.cut = (
@@ -278,9 +279,12 @@ class ReplyingScreen(ConversationScreen):
 
     @work(group="full")
     async def _ask_about_full(self, full: ContextFull) -> None:
-        """The conversation does not fit: leave old content out of the prompt, or leave it."""
-        if await context_full.shorten(self.app, full):
-            self.begin_reply(lambda: self.live.session.regenerate(shorten=True))
+        """The conversation does not fit: what to do is the user's choice."""
+        match await context_full.ask(self.app, full):
+            case "shorten":
+                self.begin_reply(lambda: self.live.session.regenerate(shorten=True))
+            case "edit":
+                self.chat_app.chat.action_edit_last()
 
     def action_stop(self) -> None:
         if self.reply.running:
