@@ -45,6 +45,17 @@ def write_in_tmp(name: str, text: str) -> None:
     write(os.path.join(os.environ["TMPDIR"], name), text)
 
 
+def open_for_writing(path: str) -> None:
+    """Only opened: what it is for must not change, should that work."""
+    os.close(os.open(path, os.O_WRONLY))
+
+
+def set_user_id(path: str) -> None:
+    """Make a program that lends its owner's rights."""
+    write(path, "")
+    os.chmod(path, 0o4755)
+
+
 def read(path: str) -> str:
     with open(path, errors="replace") as file:
         return file.read()
@@ -193,6 +204,7 @@ _STEPS = {
         *(connect_tcp, send_udp, connect_unix, signal_process, environment_holds),
         *(open_terminal, inject_into_terminal, trace_self, trace, task_port),
         *(mount_over, new_user_namespace, in_a_sandbox, leave_writer),
+        *(open_for_writing, set_user_id),
         *(os.rename, os.unlink, os.listdir, os.link),
     )
 }

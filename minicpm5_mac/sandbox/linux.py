@@ -44,8 +44,9 @@ INSTALL_ADVICE = "Install it with `sudo apt install bubblewrap` (or your system'
 MOST_ENVIRONMENT_BYTES = 48 * 1024  # has to fit into a pipe's buffer, 64 KiB (pipe(7))
 SHARED_MEMORY_BYTES = 64 * MIB  # /dev/shm is memory that no process's size shows
 # Nested repositories are looked for this far down: a walk before every command has to be short.
-NESTED_DEPTH, NESTED_FOLDERS = 3, 400
-NEVER_SEARCHED = {"node_modules", "__pycache__", "target", "build", "dist", "venv", ".venv"}
+# What makers fill with thousands of folders is not walked, but may be a repository itself.
+NESTED_DEPTH, NESTED_FOLDERS = 8, 4000
+NEVER_WALKED = {"node_modules", "__pycache__", "venv", ".venv", ".tox", ".cache", "site-packages"}
 
 
 def wrap(policy: Policy, command: Sequence[str], tmp: Path) -> Wrapped:
@@ -73,7 +74,9 @@ def wrap(policy: Policy, command: Sequence[str], tmp: Path) -> Wrapped:
         *("--seccomp", str(contents[0])),
         *("--ro-bind-data", str(contents[1]), "/etc/passwd"),
         *("--ro-bind-data", str(contents[2]), "/etc/group"),
-        *("--remount-ro", "/dev", "--remount-ro", "/", "--"),
+        # /proc/sys belongs to who is root outside, whatever their capabilities (proc_sys_permission
+        # in fs/proc/proc_sysctl.c): kernel.core_pattern would run a program on the host.
+        *("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--"),
         *limit_arguments(policy),
         *command,
     ]
@@ -120,6 +123,9 @@ def arguments(
             argv += ["--bind", str(folder), str(folder)]
         argv += ["--ro-bind", str(path), str(path)]
     for path in pins:
+        # Likewise a nested repository, whose folder could be moved away and copied back.
+        for folder in _between(path, policy.write_roots):
+            argv += ["--bind", str(folder), str(folder)]
         argv += ["--ro-bind", str(path), str(path)]
     return [*argv, "--chdir", str(policy.workspace)]
 
@@ -187,6 +193,7 @@ def _protected_paths(policy: Policy) -> list[Path]:
 
 
 def _nested_repositories(root: Path) -> Iterator[Path]:
+    """The `.git` of every repository below a root, as far as the walk goes: breadth first."""
     level, seen = [root], 0
     for _ in range(NESTED_DEPTH):
         deeper = []
@@ -199,14 +206,14 @@ def _nested_repositories(root: Path) -> Iterator[Path]:
             except OSError:
                 continue  # unreadable for us is unwritable from inside
             for entry in entries:
-                if entry.name == ".git" and folder != root:
-                    yield Path(entry.path)
-                elif (
-                    entry.name[0] != "."
-                    and entry.name not in NEVER_SEARCHED
-                    and entry.is_dir(follow_symlinks=False)
-                ):
-                    deeper.append(Path(entry.path))
+                if entry.name == ".git":
+                    if folder != root:
+                        yield Path(entry.path)
+                elif entry.is_dir(follow_symlinks=False):
+                    if entry.name not in NEVER_WALKED:
+                        deeper.append(Path(entry.path))
+                    elif os.path.lexists(git := os.path.join(entry.path, ".git")):
+                        yield Path(git)
         level = deeper
 
 

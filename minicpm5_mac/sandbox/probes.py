@@ -302,11 +302,20 @@ def _is_confined(bench: Bench) -> Seen:
     if _MAC:
         outcomes = bench.attempt(("in_a_sandbox",))
         return _seen(outcomes, (True,))
-    status = str(bench.attempt(("read", "/proc/self/status"))[0])
-    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    status, own, kernel, set_id = bench.attempt(
+        ("read", "/proc/self/status"),
+        ("open_for_writing", "/proc/self/comm"),
+        ("open_for_writing", "/proc/sys/kernel/core_pattern"),
+        ("set_user_id", bench.workspace / "set-user-id"),
+    )
+    fields = dict(line.split(":\t", 1) for line in str(status).splitlines() if ":\t" in line)
     values = [fields.get(name, "?").strip() for name in ("CapEff", "NoNewPrivs", "Seccomp")]
     text = "CapEff={} NoNewPrivs={} Seccomp={}".format(*values)
-    return Seen(text, values == ["0" * 16, "1", "2"])
+    # Who is not root outside is refused by the files' own rights before the mount's.
+    kernel = "EROFS" if kernel == "EACCES" else kernel
+    text += f"; /proc: {own}, {kernel}; set-user-ID: {set_id}"
+    refused = ["EROFS", "EROFS", "EPERM"]
+    return Seen(text, [*values, own, kernel, set_id] == ["0" * 16, "1", "2", *refused])
 
 
 def _host(*command: str) -> subprocess.CompletedProcess[bytes]:
@@ -359,7 +368,7 @@ ALL_PROBES = (
     Probe(
         24,
         "confinement as the kernel reports it",
-        _per("CapEff=0 NoNewPrivs=1 Seccomp=2", "True"),
+        _per("CapEff=0 NoNewPrivs=1 Seccomp=2; /proc: EROFS, EROFS; set-user-ID: EPERM", "True"),
         _is_confined,
     ),
 )

@@ -24,6 +24,27 @@ TERMINAL_INJECTION = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX (asm-generic/ioctls.
 # reach docker.sock and the ssh agent, AF_VSOCK the host of a virtual machine.
 SOCKET_FAMILIES = (2, 10, 16)
 
+# S_ISUID and S_ISGID (linux/stat.h): a program with them, left in the workspace, lends the user's
+# rights to whoever runs it, as systemd's RestrictSUIDSGID= has it.
+SET_ID_BITS = 0o6000
+# O_CREAT and __O_TMPFILE (asm-generic/fcntl.h): open reads a mode only with one of them.
+MAKES_FILE = 0o100 | 0o20000000
+
+# The calls that give a file its mode, by name: (x86_64, aarch64), the argument with the mode, and
+# the one with open's flags. None: not a call of that machine.
+MODE_CALLS: dict[str, tuple[tuple[int | None, int | None], int, int | None]] = {
+    "open": ((2, None), 2, 1),
+    "openat": ((257, 56), 3, 2),
+    "creat": ((85, None), 1, None),
+    "mknod": ((133, None), 1, None),
+    "mknodat": ((259, 33), 2, None),
+    "chmod": ((90, None), 1, None),
+    "fchmod": ((91, 52), 1, None),
+    "fchmodat": ((268, 53), 2, None),
+}
+# Newer forms whose mode lies in memory, or that libc falls back from: as if the kernel were older.
+NO_SUCH_CALLS = {"openat2": 437, "fchmodat2": 452}
+
 # name: (x86_64, aarch64), from asm/unistd_64.h and asm-generic/unistd.h of Linux 6.1.
 DENIED = {
     "ptrace": (101, 117),
@@ -92,7 +113,8 @@ ARCHITECTURES = {
 def seccomp_program(machine: str) -> bytes:
     """The filter for `machine` (as `platform.machine()` names it), 8 bytes per instruction.
 
-    Denied calls fail with EPERM, so that programs report them. clone3 says ENOSYS: its flags lie
+    Denied calls fail with EPERM, so that programs report them. No file gets a set-user-ID or
+    set-group-ID bit. clone3 says ENOSYS: its flags lie
     in memory a filter cannot read, and libc then falls back to clone, whose flags it can.
     A call under a foreign architecture (32-bit code) kills the process.
     Raises KeyError for a machine without a table.
@@ -110,6 +132,8 @@ def seccomp_program(machine: str) -> bytes:
     for numbers in DENIED.values():
         program += [_instruction(EQUAL, numbers[table.column], when_false=1), deny]
     program += [_instruction(EQUAL, table.clone3, when_false=1), no_such_call]
+    for number in NO_SUCH_CALLS.values():
+        program += [_instruction(EQUAL, number, when_false=1), no_such_call]
     # The blocks below load an argument; each ends in a verdict, so the number is still loaded
     # where a block was skipped.
     program += _argument_block(
@@ -129,6 +153,19 @@ def seccomp_program(machine: str) -> bytes:
         for line in (_instruction(EQUAL, family, when_false=1), _return(ALLOW))
     ]
     program += _argument_block(table.socket, 0, [*for_families, deny])
+    for numbers, mode, flags in MODE_CALLS.values():
+        number = numbers[table.column]
+        if number is None:
+            continue
+        body = [_instruction(ANY_BIT, SET_ID_BITS, when_false=1), deny]
+        if flags is not None:
+            body = [
+                _instruction(ANY_BIT, SET_ID_BITS, when_false=3),
+                _instruction(LOAD, ARGUMENTS + 8 * flags),
+                _instruction(ANY_BIT, MAKES_FILE, when_false=1),
+                deny,
+            ]
+        program += _argument_block(number, mode, body)
     program.append(_return(ALLOW))
     return b"".join(program)
 

@@ -75,6 +75,8 @@ WITHOUT_DEFENCE = {
     (20, "an open standard input"): (open_input, "timeout"),
     (21, "no filter, namespaces allowed"): (edited(no_filter, without("--disable-userns")), "ok"),
     (24, "no filter"): (edited(no_filter), "Seccomp=0"),
+    (24, "no filter for modes"): (edited(no_filter), "set-user-ID: ok"),
+    (24, "/proc writable"): (edited(without("--remount-ro", "/proc")), "/proc: ok, "),
 }  # fmt: skip
 
 

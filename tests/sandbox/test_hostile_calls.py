@@ -282,6 +282,34 @@ def test_21_a_nested_repository_is_protected_where_it_exists(shell, workspace):
     assert not os.listdir(workspace / "a" / "b" / ".git" / "hooks")
 
 
+@pytest.mark.parametrize(
+    "place", ["sub/inner", "a/b/c/d/e/f", "build", "target/x", "node_modules", ".hidden/x", ".venv"]
+)
+def test_21_wherever_a_repository_lies_it_is_protected_and_cannot_be_moved(shell, workspace, place):
+    config = workspace / place / ".git" / "config"
+    config.parent.mkdir(parents=True)
+    config.write_text("[core]\n")
+    top = place.split("/")[0]
+    tried = shell(
+        f"echo x >> {place}/.git/config; mv {top} away; mv {place}/.git {place}/g; "
+        f"rm -rf {top}; test ! -e away && echo not moved"
+    )
+    assert "not moved" in text(tried)
+    assert config.read_text() == "[core]\n"
+
+
+def test_24_nothing_of_the_kernel_is_set_and_no_program_lends_the_users_rights(shell, workspace):
+    done = shell(
+        "for f in /proc/sys/kernel/core_pattern /proc/sys/vm/swappiness /proc/sysrq-trigger "
+        "/proc/self/oom_score_adj; do cat /dev/null >> $f && echo written; done; "
+        "cp /bin/true lends; chmod 4755 lends; chmod 2755 lends; chmod g+s lends; "
+        "install -m 6755 /bin/true too; (umask 0; touch plain); chmod 755 lends && echo usual"
+    )
+    assert "written" not in text(done)
+    assert "usual" in text(done)
+    assert all(path.stat().st_mode & 0o6000 == 0 for path in workspace.iterdir())
+
+
 def test_21_a_git_file_of_a_worktree_is_protected(shell, workspace):
     (workspace / ".git").write_text("gitdir: /elsewhere\n")
     shell("echo 'gitdir: ./evil' > .git; rm .git; mv .git g")

@@ -106,6 +106,34 @@ def test_nothing_types_into_a_terminal(machine):
 
 
 @BOTH
+def test_no_file_gets_a_set_id_bit(machine):
+    known, table = numbers(machine), ARCHITECTURES[machine]
+    for name, (own, mode, flags) in seccomp.MODE_CALLS.items():
+        number = own[table.column]
+        if number is None:
+            assert name not in known
+            continue
+        assert number == known[name], name
+        for bits in (0o4755, 0o2755, 0o106755, 0o4000 | 1 << 40):
+            arguments = [0] * 4
+            arguments[mode] = bits
+            if flags is not None:
+                # What stands in the mode's place means nothing where no file is made.
+                assert verdict(machine, number, *arguments) == ALLOW, name
+                for makes in (0o100, 0o20200000):
+                    arguments[flags] = makes
+                    assert verdict(machine, number, *arguments) == EPERM, name
+            else:
+                assert verdict(machine, number, *arguments) == EPERM, name
+        arguments = [0o100] * 4
+        arguments[mode] = 0o1755
+        assert verdict(machine, number, *arguments) == ALLOW, name
+    for name, number in seccomp.NO_SUCH_CALLS.items():
+        assert known.get(name, number) == number
+        assert verdict(machine, number) == ENOSYS
+
+
+@BOTH
 def test_foreign_code_is_killed(machine):
     for audit in (0x40000003, 0x40000028, 0):  # i386, arm, none
         assert verdict(machine, 0, audit=audit) == KILL_PROCESS
