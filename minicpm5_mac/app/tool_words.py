@@ -114,10 +114,15 @@ def short_path(path: Path | str) -> str:
     return unhidden(text).replace("\n", "\u240a")
 
 
-def changed_files(changes: Sequence[FileChange], workspace: Path) -> str:
-    """What a turn changed on disk, a file a line; those that can be run are marked."""
+def changed_files(
+    changes: Sequence[FileChange], workspace: Path, undo: str = "f7 shows them, and takes back"
+) -> str:
+    """What a turn changed on disk, a file a line; those that can be run are marked.
+
+    undo: what shows these changes and takes them back, in the front end's words.
+    """
     count = len(changes)
-    lines = [f"{count} file{'' if count == 1 else 's'} changed (f7 shows them, and takes back):"]
+    lines = [f"{count} file{'' if count == 1 else 's'} changed ({undo}):"]
     for change in changes[:LISTED_FILES]:
         path = Path(change.path)
         inside = path.is_relative_to(workspace)

@@ -9,15 +9,18 @@ from typing import TextIO
 from minicpm5_mac import events
 from minicpm5_mac.agent.approval import Decision
 from minicpm5_mac.events import Event
+from minicpm5_mac.typed_ahead import drop_typed_ahead
 from minicpm5_mac.visible_text import unhidden, visible
 
 _QUESTION = "[y] once, [s] this session, [f] always in this folder, [n] no: "
 _QUESTION_ONCE = "[y] once, [n] no: "
 _ALLOWED: dict[str, Decision] = {
     "y": Decision(True),
+    "yes": Decision(True),
     "s": Decision(True, "session"),
     "f": Decision(True, "folder"),
 }
+_DENIED = ("n", "no")
 RESULT_LINES = 3
 
 
@@ -47,6 +50,7 @@ class ToolLines:
         self._write = write
         self._said: list[str] = []
         self._open_line = False
+        self._told: set[int] = set()
 
     def show(self, event: Event) -> None:
         """Print an event; ApprovalWanted is answered before this returns."""
@@ -59,11 +63,13 @@ class ToolLines:
             case events.ReplyEnd():
                 self._write(sys.stdout, "".join(self._said))
             case events.ApprovalWanted():
+                self._told.add(event.id)
                 self._say(unhidden(f"? {event.title}\n{event.shown.rstrip()}"))
                 if event.rule:
                     self._say(unhidden(f"  (session and folder: {event.rule})"))
                 self._decide(event.id, self._answer(bool(event.rule)))
             case events.ToolStarted():
+                self._told.add(event.id)
                 self._say(unhidden(f"→ {event.title}"))
             case events.ToolOutput():
                 sys.stderr.write(event.text)
@@ -79,6 +85,8 @@ class ToolLines:
 
     def _finished(self, event: events.ToolFinished) -> None:
         status = "" if event.status is None else f", status {event.status}"
+        if event.id not in self._told:  # it never ran, and nobody was asked
+            self._say(unhidden(f"→ {event.name}"))
         line = f"  {event.outcome} ({event.seconds:.1f} s{status})"
         if event.outcome in ("ok", "repeated"):
             self._say(f"{line}: {len(event.result.splitlines()):,} lines")
@@ -90,14 +98,17 @@ class ToolLines:
     def _answer(self, can_be_kept: bool) -> Decision:
         source = terminal()
         while source is not None:
+            drop_typed_ahead(source)
             self._ask(_QUESTION if can_be_kept else _QUESTION_ONCE)
             line = source.readline()
             if not line:
                 break
-            letter = line.strip().lower()[:1]
-            if letter in _ALLOWED and (can_be_kept or letter == "y"):
-                return _ALLOWED[letter]
-            if letter == "n":
+            # The whole word: "stop" is no s, and "forbid" no f.
+            word = line.strip().lower()
+            decision = _ALLOWED.get(word)
+            if decision is not None and (can_be_kept or decision.scope == "once"):
+                return decision
+            if word in _DENIED:
                 self._ask("a word to the model (or Enter): ")
                 return Decision(False, word=source.readline().strip())
         return Decision(False, word="nobody answered")

@@ -69,6 +69,13 @@ def test_a_conversation_in_lines(options: AppOptions):
     assert "\r" not in said
 
 
+def test_a_name_without_a_model_leaves_the_loaded_one_as_it_is(options: AppOptions):
+    said = chat(options, "/model nosuch", QUESTION)
+    assert "There is no model 'nosuch'" in said
+    assert "Answer:\nParis.\nDone." in said
+    assert said.count("is ready") == 1
+
+
 def test_it_goes_on_where_it_was(options: AppOptions):
     chat(options, QUESTION)
     said = chat(options, "/resume", "/resume 1", "/regenerate")
@@ -121,16 +128,20 @@ def test_calls_are_allowed_in_lines_and_their_changes_taken_back(
         '+print("Hello, world!")',
         "s and f mean: allow every call of edit_file",
         "The model wants to run run_command: cat hello.txt",
+        "1 file changed (/undo takes this back):",
         "changed: hello.txt",
         prompt("fix_greeting").replies[-1].content,
         "Taken back: ",
     ):
         assert line in said, line
+    assert "f7" not in said
     assert contents == [WRONG, WRONG, RIGHT, RIGHT, WRONG]
     assert [rule.exact for rule in toolbox.approvals.rules] == ["cat hello.txt"]
 
 
-@pytest.mark.parametrize("words", [["maybe", "n", "leave it"], []], ids=["denied", "nobody"])
+@pytest.mark.parametrize(
+    "words", [["maybe", "stop", "yesterday", "n", "leave it"], []], ids=["denied", "nobody"]
+)
 def test_a_call_is_denied_in_lines_and_at_the_end_of_the_input(
     options: AppOptions, toolbox: Toolbox, hello: Path, words: list[str]
 ):

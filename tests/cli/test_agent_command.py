@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import select
@@ -14,6 +15,9 @@ import pytest
 from tiny.prompts import prompt
 
 from minicpm5_mac import events
+from minicpm5_mac.agent.approval import Decision
+from minicpm5_mac.cli import tool_lines
+from minicpm5_mac.messages import ToolCall
 
 FIX = prompt("fix_greeting").messages()[-1]["content"]
 READ = "What is in notes.txt?"
@@ -150,8 +154,54 @@ def test_on_a_terminal_the_diff_is_shown_and_the_answer_counts(
     assert hello.read_text() == f'print("{text}, world!")\n'
 
 
-def on_terminal(arguments: list[str], answer: str) -> str:
-    """Run with a terminal of its own; every question gets `answer`. Returns what it showed."""
+@pytest.mark.parametrize("arguments", [("-p", FIX), ("--linear",)], ids=["task", "linear"])
+def test_what_was_typed_before_the_question_allows_nothing(hello, workspace, tiny_model, arguments):
+    ahead = "y\ny\ns\n" if arguments != ("--linear",) else f"{FIX}\ny\ny\ns\n"
+    seen = on_terminal(command(workspace, tiny_model, *arguments), "n", ahead)
+    assert "edit_file" in seen
+    assert hello.read_text() == 'print("Helo, world!")\n'
+
+
+@pytest.mark.parametrize(
+    ("words", "decision"),
+    [
+        (("stop", "y"), Decision(True)),
+        (("forbid", "S"), Decision(True, "session")),
+        (("yesterday", "no", "why"), Decision(False, word="why")),
+        (("sure", "yes"), Decision(True)),
+        (("not", "never", "", "x", "N", ""), Decision(False)),
+        (("stop",), Decision(False, word="nobody answered")),
+    ],
+)
+def test_only_a_whole_answer_counts(monkeypatch, capsys, words, decision):
+    monkeypatch.setattr(tool_lines, "terminal", lambda: io.StringIO("\n".join(words) + "\n"))
+    given = []
+    lines = tool_lines.ToolLines(lambda _, word: given.append(word) is None, print)
+    made = ToolCall("run_command", {"command": "ls"})
+    lines.show(events.ApprovalWanted(1, made, "command", "ls", "ls", "allow every ls"))
+    assert given == [decision]
+
+
+def test_a_call_that_was_refused_unasked_is_named(hello, workspace, tiny_model):
+    done = agent(workspace, tiny_model, "-p", FIX)
+    assert "→ edit_file\n  refused (" in done.stderr
+
+
+def on_terminal(arguments: list[str], answer: str, ahead: str = "") -> str:
+    """Run with a terminal of its own; every question gets `answer`. Returns what it showed.
+
+    ahead: typed when something is there to be read, or to be written to.
+    """
+    answers = {
+        b"[n] no: ": answer,
+        b" n no: ": answer,
+        b"(or Enter): ": "leave it",
+        b"or Enter: ": "leave it",
+    }
+    ready = b"mode ask"
+    if "--linear" in arguments:
+        ready = b"You: "
+        answers[ready] = "/quit"
     pid, terminal = pty.fork()
     if pid == 0:
         os.execv(arguments[0], arguments)
@@ -169,12 +219,14 @@ def on_terminal(arguments: list[str], answer: str) -> str:
             if not chunk:
                 break
             shown += chunk
-            asked = shown.count(b"[n] no: ") + shown.count(b"(or Enter): ")
+            asked = sum(shown.count(question) for question in answers)
+            if ahead and ready in shown:
+                os.write(terminal, ahead.encode())
+                ahead, answered = "", asked
             if asked > answered:
                 answered = asked
-                last = max(shown.rfind(b"[n] no: "), shown.rfind(b"(or Enter): "))
-                word = answer if shown[last:].startswith(b"[n]") else "leave it"
-                os.write(terminal, word.encode() + b"\n")
+                last = max(answers, key=shown.rfind)
+                os.write(terminal, answers[last].encode() + b"\n")
     finally:
         os.close(terminal)
         os.waitpid(pid, 0)

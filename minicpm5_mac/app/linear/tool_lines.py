@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from minicpm5_mac import events
@@ -9,12 +10,20 @@ from minicpm5_mac.agent.approval import Decision
 from minicpm5_mac.agent.toolbox import Toolbox
 from minicpm5_mac.app.tool_words import OUTCOME_WORDS, changed_files, danger
 from minicpm5_mac.events import Event
+from minicpm5_mac.typed_ahead import drop_typed_ahead
 from minicpm5_mac.visible_text import unhidden
 
 _QUESTION = "Allow it? y once, s this session, f always in this folder, n no: "
 _QUESTION_ONCE = "Allow it? y once, n no: "
-_ALLOWED = {"y": Decision(True), "s": Decision(True, "session"), "f": Decision(True, "folder")}
+_ALLOWED = {
+    "y": Decision(True),
+    "yes": Decision(True),
+    "s": Decision(True, "session"),
+    "f": Decision(True, "folder"),
+}
+_DENIED = ("n", "no")
 RESULT_LINES = 3
+_UNDO = "/undo takes this back"
 
 
 class ToolLines:
@@ -23,6 +32,8 @@ class ToolLines:
     def __init__(self, say: Callable[[str], None], read: Callable[[str], str]) -> None:
         self._say = say
         self._read = read
+        # Another `read` has its lines from somewhere else than standard input.
+        self._source = sys.stdin if read is input else None
 
     def show(self, event: Event, toolbox: Toolbox) -> None:
         """Say an event, if it is one of a tool's."""
@@ -36,7 +47,7 @@ class ToolLines:
                 if outcome not in ("ok", "repeated"):
                     self._lines("\n".join(result.splitlines()[-RESULT_LINES:]))
             case events.FilesChanged(changes=changes):
-                self._lines(changed_files(changes, toolbox.policy.workspace))
+                self._lines(changed_files(changes, toolbox.policy.workspace, _UNDO))
 
     def ask(self, wanted: events.ApprovalWanted, toolbox: Toolbox) -> Decision:
         """Say the whole call and wait for the user's word; the end of the input is a no."""
@@ -49,10 +60,12 @@ class ToolLines:
         try:
             while True:
                 question = _QUESTION if wanted.rule else _QUESTION_ONCE
-                letter = self._read(question).strip().lower()
-                if letter in _ALLOWED and (wanted.rule or letter == "y"):
-                    return _ALLOWED[letter]
-                if letter == "n":
+                drop_typed_ahead(self._source)
+                word = self._read(question).strip().lower()
+                decision = _ALLOWED.get(word)
+                if decision is not None and (wanted.rule or decision.scope == "once"):
+                    return decision
+                if word in _DENIED:
                     return Decision(False, word=self._read("A word to the model, or Enter: "))
         except EOFError:
             return Decision(False, word="nobody answered")
