@@ -119,7 +119,9 @@ class ChatServer:
         if request.path == "/focus":
             return await self._known_path(request, handler)
         token = request.query.get(TOKEN)
-        if token is not None and request.path == self._guard.path and not websocket:
+        # HEAD asks whether the page is there (link previews, `curl -I`): it opens nothing.
+        opens = request.method == "GET" and request.path == self._guard.path and not websocket
+        if token is not None and opens:
             if self._guard.spend_token(token):
                 response = await handler(request)
                 response.set_cookie(**self._guard.cookie)  # type: ignore[arg-type]

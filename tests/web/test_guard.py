@@ -67,6 +67,13 @@ async def test_the_link_works_once(server, client):
         assert "works once" in await answer.text()
 
 
+async def test_a_look_at_the_link_without_opening_it_does_not_spend_it(server, client):
+    async with client.head(server.link) as answer:
+        assert answer.status == 403
+        assert COOKIE not in answer.cookies
+    await cookie_of(server, client)
+
+
 @pytest.mark.parametrize("token", ["", "wrong", "None", "é"])
 async def test_another_token_is_refused_and_does_not_spend_the_link(server, client, token):
     async with client.get(page_of(server), params={"t": token}) as answer:
