@@ -27,7 +27,7 @@ from minicpm5_mac.app.interrupt import Rung
 from minicpm5_mac.app.key_help import key_sections, spelled
 from minicpm5_mac.app.live_chat import LiveChat
 from minicpm5_mac.app.lost_terminal import when_lost
-from minicpm5_mac.app.model_places import short_name
+from minicpm5_mac.app.model_places import refusal, short_name
 from minicpm5_mac.app.model_state import ModelState, paused_text
 from minicpm5_mac.app.options import AppOptions
 from minicpm5_mac.app.screens.chat import ChatScreen
@@ -209,7 +209,11 @@ class ChatApp(App[None]):
     async def action_models(self, argument: str = "") -> None:
         name = argument or await models.choose_model(self, self.live.settings.model)
         if name and (name != self.live.settings.model or self.model.ready is None):
-            self.load_model(name)
+            refused = await asyncio.to_thread(refusal, name)
+            if refused is None:
+                self.load_model(name)
+            else:  # what is loaded stays
+                self.notify(str(refused), severity="error", timeout=8, markup=False)
 
     def _run_model(self, events: Callable[[], Iterator[Event]]) -> None:
         pump: EventPump | None = None

@@ -57,6 +57,33 @@ def is_here(name: str) -> bool:
     return cached_model(ALIASES.get(name, name)) is not None
 
 
+def refusal(name: str) -> Failure | None:
+    """Why there is no such model, None where it can be had. Blocks; may ask the hub.
+
+    Asked before a loaded model is given up for it.
+    """
+    from minicpm5_mac.model.hub import missing_bytes
+    from minicpm5_mac.model.resolve import ALIASES, resolve
+
+    folder = name.startswith((".", "/", "~")) or Path(name).is_dir()
+    try:
+        if name in ALIASES or (name.count("/") == 1 and not folder):
+            if not _in_cache(name):
+                missing_bytes(ALIASES.get(name, name))
+        elif name != DEMO:
+            resolve(name, on_event=lambda event: None)
+    except Failure as failure:
+        return failure
+    return None
+
+
+def _in_cache(name: str) -> bool:
+    try:
+        return is_here(name)
+    except ValueError:
+        return False  # no name that a repository can have: asking for it says so
+
+
 def offer(name: str) -> Offer:
     """Ask the hub how large a model is; blocks for as long as the network takes."""
     from minicpm5_mac.model.hub import missing_bytes, repository_folder

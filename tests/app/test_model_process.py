@@ -102,3 +102,20 @@ async def test_a_model_that_is_not_there_is_named_and_nothing_spins(options: App
 
         await until(pilot, lambda: "f2 chooses a model" in said())
     app.live.close()
+
+
+async def test_a_name_without_a_model_leaves_the_loaded_one_as_it_is(options: AppOptions):
+    app = ChatApp(options)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await idle(pilot)
+        for name in ("nosuch", "./no-folder", "no/such/folder", "~/x y"):
+            app.chat.composer.load(f"/model {name}")
+            await pilot.press("enter")
+            await until(pilot, lambda name=name: f"no model '{name}'" in toasts(app))
+            assert app.model.ready is not None
+            assert app.live.settings.model == "tiny"
+        await say(pilot, QUESTION)
+
+
+def toasts(app: ChatApp) -> str:
+    return "\n".join(notice.message for notice in app._notifications)

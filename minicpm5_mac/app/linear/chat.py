@@ -18,6 +18,7 @@ from minicpm5_mac.app.conversation_rows import find_rows
 from minicpm5_mac.app.linear.speaker import Speaker
 from minicpm5_mac.app.linear.tool_lines import ToolLines
 from minicpm5_mac.app.live_chat import LiveChat, Opened
+from minicpm5_mac.app.model_places import refusal
 from minicpm5_mac.app.options import AppOptions
 from minicpm5_mac.app.sampling_form import read_thinking
 from minicpm5_mac.app.tool_words import (
@@ -195,6 +196,9 @@ class LinearChat:
             case "export":
                 self._export(argument)
             case "model" if argument:
+                refused = refusal(argument)
+                if refused is not None:
+                    raise refused  # what is loaded stays
                 self._load(lambda: live.start_again(argument))
             case "restart":
                 self._load(live.start_again)
