@@ -8,13 +8,12 @@ inside: `--help`, `--version` and shell completion stay fast.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 
 from minicpm5_mac import __version__
+from minicpm5_mac.cli.standard_streams import OutputFailure, guard_streams, silence_output
 from minicpm5_mac.failure import Failure
 
 COMMANDS = (
@@ -55,9 +54,17 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Every failure that is not a fault of ours becomes one clear message."""
-    arguments = build_parser().parse_args(argv)
+    guard_streams()
     try:
-        return arguments.run(arguments)
+        try:
+            arguments = build_parser().parse_args(argv)
+            return arguments.run(arguments)
+        finally:
+            sys.stdout.flush()
+    except OutputFailure as failure:
+        silence_output()
+        print(f"minicpm5-mac: {failure}", file=sys.stderr)
+        return failure.exit_code
     except Failure as failure:
         print(f"minicpm5-mac: {failure}", file=sys.stderr)
         return failure.exit_code
@@ -65,8 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         # The reader of our output went away (`| head`): nothing is wrong, and nobody listens.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence_output()
         return 0
     except Exception as error:
         print(f"minicpm5-mac: {_recorded(error)}", file=sys.stderr)
