@@ -44,11 +44,11 @@ def check_model(folder: Path) -> CheckedModel:
     """Check a folder. Raises ModelFailure: incomplete, corrupt, or foreign; it names the file."""
     names = {path.name for path in folder.iterdir()}
     if "config.json" not in names:
-        refuse_foreign_files(folder.name, names)
+        refuse_foreign_files(str(folder), names)
         raise ModelFailure("incomplete", f"{folder} has no config.json.", _again(folder))
     config = read_json(folder / "config.json", _again(folder))
-    refuse_foreign_config(folder.name, config)
-    refuse_foreign_files(folder.name, names)
+    refuse_foreign_config(str(folder), config)
+    refuse_foreign_files(str(folder), names)
     if "tokenizer.json" not in names:
         raise ModelFailure("incomplete", f"{folder} has no tokenizer.json.", _again(folder))
     read_json(folder / "tokenizer.json", _again(folder))
@@ -194,7 +194,7 @@ def _compare(folder: Path, config: dict[str, Any], tensors: dict[str, StoredTens
     packed = sorted(name for name in tensors if name.endswith((".qweight", ".qzeros", ".g_idx")))
     if packed:
         raise ModelFailure(
-            "foreign", f"{folder.name} holds GPTQ or AWQ weights ({packed[0]}).", _ANOTHER
+            "foreign", f"{folder} holds GPTQ or AWQ weights ({packed[0]}).", _ANOTHER
         )
     shapes = expected_shapes(config)
     if missing := [name for name in shapes if name not in tensors]:

@@ -36,6 +36,12 @@ def resolve(name: str, *, on_event: OnEvent, newest: bool = False) -> ModelFolde
 
 
 def _resolve(name: str, on_event: OnEvent, newest: bool) -> ModelFolder:
+    if not name.strip():
+        raise ModelFailure(
+            "not_found",
+            "No model is named: the name is empty.",
+            f"Known here: {', '.join(_known())}; or . for this folder.",
+        )
     if name == DEMO:
         return demo_model(on_event)
     if name not in ALIASES:
@@ -60,12 +66,16 @@ def _resolve(name: str, on_event: OnEvent, newest: bool) -> ModelFolder:
 
 
 def _not_found(name: str) -> ModelFailure:
-    known = [*ALIASES, DEMO, *(model.name for model in imported_models())]
+    known = _known()
     near = difflib.get_close_matches(name, known, n=1)
     return ModelFailure(
         "not_found",
         f"There is no model {name!r}: no folder, no alias, no imported model of that name.",
         (f"Did you mean {near[0]}? " if near else "")
-        + f"Known here: {', '.join(dict.fromkeys(known))}; or a hub repository such as "
+        + f"Known here: {', '.join(known)}; or a hub repository such as "
         f"{DEFAULT_MODEL}.",
     )
+
+
+def _known() -> list[str]:
+    return list(dict.fromkeys([*ALIASES, DEMO, *(model.name for model in imported_models())]))

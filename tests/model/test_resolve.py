@@ -38,6 +38,24 @@ def test_a_broken_folder_is_refused(home: Path, tmp_path: Path):
         resolve(str(tmp_path), on_event=ignore)
 
 
+def test_no_name_is_not_this_folder(home: Path, small_model: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(small_model)
+    for name in ("", " "):
+        with pytest.raises(ModelFailure, match="the name is empty") as caught:
+            resolve(name, on_event=ignore)
+        assert caught.value.reason == "not_found"
+    assert resolve(".", on_event=ignore).path == small_model
+
+
+def test_a_folder_that_is_no_model_is_named_by_its_path(home: Path, tmp_path: Path):
+    place = tmp_path / "notes"
+    place.mkdir()
+    (place / "notes.txt").write_text("milk")
+    with pytest.raises(ModelFailure) as caught:
+        resolve(str(place), on_event=ignore)
+    assert caught.value.text == f"{place} holds no weights."
+
+
 def test_an_imported_model_is_found_by_its_name(home: Path, small_gguf: Path):
     imported = import_gguf(small_gguf, "mine", ignore)
     model = resolve("mine", on_event=ignore)
