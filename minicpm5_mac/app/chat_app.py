@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import logging
 import os
 import signal
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar
 
+from rich.console import Console, RenderableType
 from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import Binding
@@ -25,6 +27,7 @@ from minicpm5_mac.app.event_pump import EventPump
 from minicpm5_mac.app.flows import copying, models, settings
 from minicpm5_mac.app.interrupt import Rung
 from minicpm5_mac.app.key_help import key_sections, spelled
+from minicpm5_mac.app.lenient_input import read_any_bytes
 from minicpm5_mac.app.live_chat import LiveChat
 from minicpm5_mac.app.lost_terminal import when_lost
 from minicpm5_mac.app.model_places import refusal, short_name
@@ -45,6 +48,9 @@ START_NOTICE_SECONDS = 15.0
 
 SIGNALLED_SECONDS = 3.0
 """An app that was told to end by a signal has this long."""
+
+LOG_WIDTH = 120
+"""Columns of what is drawn for a log file."""
 
 _log = logging.getLogger(__name__)
 
@@ -78,6 +84,7 @@ class ChatApp(App[None]):
         # Without colours the terminal's own two are used: a picture in greys is not NO_COLOR.
         super().__init__(ansi_color="NO_COLOR" in os.environ)
         teach_terminal_keys()
+        read_any_bytes()
         for theme in THEMES:
             self.register_theme(theme)
         self.options = options
@@ -158,13 +165,23 @@ class ChatApp(App[None]):
         else:
             super()._handle_exception(error)
 
+    def panic(self, *renderables: RenderableType) -> None:
+        # How the thread that reads the terminal ends the app: with a traceback, and well.
+        told = Console(file=io.StringIO(), width=LOG_WIDTH)
+        with told.capture() as text:
+            told.print(*renderables)
+        _log.error("unexpected\n%s", text.get())
+        self._return_code = 1
+        self._fatal_error()
+
     def _fatal_error(self) -> None:
         with contextlib.suppress(Exception):
             self.chat.keep_draft_now()
-        self._exit_renderables.append(
+        # One alone: Textual has words of its own, for developers, where there are two.
+        self._exit_renderables[:] = [
             "The app had to end because of a fault in it; the conversation is kept.\n"
             f"`minicpm5-mac chat --continue` goes on with it. Log: {locations.log_dir()}"
-        )
+        ]
         self._close_messages_no_wait()
 
     # The model ----------------------------------------------------------------------------------

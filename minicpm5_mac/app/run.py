@@ -28,7 +28,8 @@ def run_app(options: AppOptions) -> int:
         app.run()
     finally:
         app.live.close()
-    return app.return_code or 0
+    # None: it ended, and nobody had asked it to.
+    return 1 if app.return_code is None else app.return_code
 
 
 def _log_to_file() -> None:
