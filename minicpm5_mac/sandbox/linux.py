@@ -182,7 +182,9 @@ def _protected_paths(policy: Policy) -> list[Path]:
     paths = []
     for root in policy.write_roots:
         paths += [root / name for name in policy.protected]
-        paths += _nested_repositories(root)
+        repositories = [root / ".git", *_nested_repositories(root)]
+        paths += repositories[1:]
+        paths += _separate_git_folders(repositories, policy.write_roots)
     for path in paths:
         if path.is_symlink():
             raise Failure(
@@ -215,6 +217,26 @@ def _nested_repositories(root: Path) -> Iterator[Path]:
                     elif os.path.lexists(git := os.path.join(entry.path, ".git")):
                         yield Path(git)
         level = deeper
+
+
+def _separate_git_folders(repositories: Sequence[Path], roots: Sequence[Path]) -> list[Path]:
+    """Where `.git` files say that their repository is (gitrepository-layout(5)), in these roots.
+
+    Of a submodule or worktree that is below a `.git` that is protected already.
+    """
+    found = []
+    for path in repositories:
+        if not path.is_file() or path.is_symlink():
+            continue
+        try:
+            word, _, place = path.read_text(errors="replace").partition(":")
+        except OSError:
+            continue  # unreadable for us is of no use inside
+        folder = Path(os.path.realpath(path.parent / place.strip()))
+        inside = any(folder.is_relative_to(root) and folder != root for root in roots)
+        if word == "gitdir" and inside and folder.is_dir() and ".git" not in folder.parts:
+            found.append(folder)
+    return found
 
 
 def _hold(pins: Sequence[Path]) -> Placeholders:

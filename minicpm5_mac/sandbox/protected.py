@@ -25,9 +25,11 @@ PROTECTED_NAMES = (
     ".zshenv",
     ".zprofile",
     ".zlogin",
+    ".zlogout",
     ".bashrc",
     ".bash_profile",
     ".bash_login",
+    ".bash_logout",
     ".profile",
 )
 

@@ -316,6 +316,18 @@ def test_21_a_git_file_of_a_worktree_is_protected(shell, workspace):
     assert (workspace / ".git").read_text() == "gitdir: /elsewhere\n"
 
 
+def test_21_a_repository_behind_a_git_file_is_protected(shell, workspace):
+    (workspace / "kept" / "g" / "hooks").mkdir(parents=True)
+    (workspace / "code").mkdir()
+    (workspace / "code" / ".git").write_text("gitdir: ../kept/g\n")
+    shell(
+        "echo x > kept/g/hooks/pre-commit; echo x > kept/g/config; mv kept away; echo ok > kept/f"
+    )
+    assert os.listdir(workspace / "kept" / "g") == ["hooks"]
+    assert not os.listdir(workspace / "kept" / "g" / "hooks")
+    assert (workspace / "kept" / "f").exists()
+
+
 def test_24_protected_names_are_not_created(shell, workspace):
     (workspace / "a").mkdir()
     for name in PROTECTED_NAMES:
