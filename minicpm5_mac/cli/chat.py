@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -127,8 +128,21 @@ def app_options(
         presets=configuration.prompts,
         bell=configuration.app.bell,
         copy_on_select=configuration.app.copy_on_select,
-        linear=arguments.linear or configuration.app.linear,
+        linear=arguments.linear or configuration.app.linear or _cannot_draw(),
     )
+
+
+def _cannot_draw() -> bool:
+    """The terminal is none that the app can draw on; then that is said."""
+    kind = os.environ.get("TERM", "")
+    if kind not in ("", "dumb"):
+        return False
+    print(
+        f"minicpm5-mac: this terminal (TERM={kind}) cannot show the app, so here are plain lines "
+        "(--linear).",
+        file=sys.stderr,
+    )
+    return True
 
 
 def given_prompts(arguments: argparse.Namespace) -> list[str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -154,3 +155,28 @@ def test_faults_of_ours_are_logged_and_told_in_words(monkeypatch, capsys):
     assert command.main(["chat", "-p", "x"]) == 1
     assert "ZeroDivisionError" in (log_dir() / "faults.log").read_text()
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["dumb", "", None])
+def test_a_terminal_that_cannot_be_drawn_on_gets_plain_lines(tiny_model, kind):
+    environment = {name: value for name, value in os.environ.items() if name != "TERM"}
+    if kind is not None:
+        environment["TERM"] = kind
+    outside, terminal = os.openpty()
+    os.write(outside, b"/quit\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "minicpm5_mac", "chat", "--model", str(tiny_model)],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        timeout=120,
+    )
+    os.close(terminal)
+    shown = os.read(outside, 65536).decode()
+    os.close(outside)
+    assert done.returncode == 0, done.stderr
+    assert f"TERM={kind or ''}) cannot show the app" in done.stderr
+    assert "You: " in shown
+    assert "\x1b" not in shown
