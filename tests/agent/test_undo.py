@@ -111,8 +111,10 @@ def test_what_the_user_changed_since_is_left_alone(workspace, undo):
     undo.begin("c")
     change_everything(workspace)
     turn = undo.finish()
+    assert undo.obstacles(turn) == {}
     (workspace / "a.txt").write_text("mine\n")
     (workspace / "sub").write_text("mine too\n")
+    assert undo.obstacles(turn)[str(workspace / "a.txt")] == "it changed since"
     done = undo.take_back(turn.id)
     left = {os.path.relpath(path, workspace) for path, _ in done.left}
     assert left == {"a.txt", "sub", "sub/b.sh"}

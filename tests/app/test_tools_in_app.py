@@ -94,6 +94,22 @@ async def test_read_edit_run_answer_take_back_and_bring_again(agent: ChatApp, to
         await until(pilot, lambda: path.read_text() == RIGHT)
         await pilot.press("escape")
 
+        # What was edited by hand since is not taken back, and the preview knows.
+        path.write_text("my own\n")
+        await pilot.press("f7")
+        await until(
+            pilot, lambda: "Left as it is: hello.txt: it changed since" in screen_text(agent)
+        )
+        shown = screen_text(agent)
+        assert "It cannot be taken back now." in shown
+        assert "Taking it back does this" not in shown
+        assert agent.screen.query_one(ShownText).text == ""
+        await pilot.press("u")
+        await until(pilot, lambda: "Taken back: 0 files." in screen_text(agent))
+        assert path.read_text() == "my own\n"
+        await pilot.press("escape")
+        path.write_text(RIGHT)
+
         # What is stored shows the same turn when it is opened again.
         before = [entry.results for entry in agent.chat.transcript.entries() if entry.message]
         await agent.chat.show_messages(agent.live.session.messages())

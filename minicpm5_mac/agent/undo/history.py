@@ -162,19 +162,24 @@ class UndoHistory:
                 self._keep(undo)
             return TakenBack(undo, tuple(left))
 
+    def obstacles(self, turn: UndoTurn) -> dict[str, str]:
+        """The paths that taking a turn back would leave as they are now, and why."""
+        with self._lock:
+            found = {
+                change.path: _obstacle(
+                    change, current(self._roots, change.path, self._copies, change.after)
+                )
+                for change in turn.changes
+            }
+        return {path: why for path, why in found.items() if why}
+
     def _undo(self, change: Change) -> str:
         """Put one path back; why not, where it cannot be."""
         before = change.before
-        if before is not None and before.kind == "file" and not before.content:
-            return "its old content was too large to keep"
         now = current(self._roots, change.path, self._copies)
-        if now is None and before is None:
-            return ""
-        if change.after is None:
-            if now is not None:
-                return "something else is there now"
-        elif not change.after.same(now):
-            return "it changed since"
+        why = _obstacle(change, now)
+        if why or (now is None and before is None):
+            return why
         try:
             if before is not None and before.kind == "folder":
                 # Its files come back first; `take_back` gives it its own mode in the end.
@@ -236,6 +241,18 @@ class UndoHistory:
 
     def _write(self, name: str, data: bytes) -> None:
         write_whole(self._folder / name, data)
+
+
+def _obstacle(change: Change, now: Entry | None) -> str:
+    """Why a change cannot be taken back, given what is there now; empty where it can."""
+    before = change.before
+    if before is not None and before.kind == "file" and not before.content:
+        return "its old content was too large to keep"
+    if now is None and before is None:
+        return ""
+    if change.after is None:
+        return "something else is there now" if now is not None else ""
+    return "" if change.after.same(now) else "it changed since"
 
 
 def unified_diff(before: str, after: str, old_name: str, new_name: str) -> str:

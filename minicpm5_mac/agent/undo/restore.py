@@ -13,14 +13,16 @@ from minicpm5_mac.agent.undo.copies import Copies
 from minicpm5_mac.agent.undo.scan import Entry, entry_at, open_folder
 
 
-def current(roots: tuple[Path, ...], path: str, copies: Copies) -> Entry | None:
-    """What is at a path now."""
+def current(
+    roots: tuple[Path, ...], path: str, copies: Copies, known: Entry | None = None
+) -> Entry | None:
+    """What is at a path now. known: what was there; it is not read again under the same mark."""
     try:
         folder = _parent(roots, path)
     except OSError:
         return None
     try:
-        return entry_at(folder, os.path.basename(path), None, copies, left=1 << 62)
+        return entry_at(folder, os.path.basename(path), known, copies, left=1 << 62)
     finally:
         os.close(folder)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from minicpm5_mac.agent.undo.history import TakenBack, UndoHistory, UndoTurn
+from minicpm5_mac.agent.undo.history import Change, TakenBack, UndoHistory, UndoTurn
 from minicpm5_mac.app.screens.dialog import Dialog
 from minicpm5_mac.app.tool_words import short_path
 from minicpm5_mac.app.transcript.shown_text import ShownText
@@ -101,8 +101,11 @@ class Changes(Dialog[None]):
             head.update("No turn has changed a file here.")
             self.query_one(ShownText).set("")
             return
-        head.update("Taking it back does this:")
-        text = await asyncio.to_thread(self._diffs, turn)
+        left = await asyncio.to_thread(self._history.obstacles, turn)
+        changes = [change for change in turn.changes if change.path not in left]
+        text = await asyncio.to_thread(self._diffs, changes)
+        words = "Taking it back does this:" if changes else "It cannot be taken back now."
+        head.update("\n".join([words, *self._left(list(left.items()))]))
         self.query_one(ShownText).set(text)
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
@@ -123,9 +126,9 @@ class Changes(Dialog[None]):
         self._say(self._told(taken))
         self._load()
 
-    def _diffs(self, turn: UndoTurn) -> str:
+    def _diffs(self, changes: Sequence[Change]) -> str:
         try:
-            return "".join(self._history.diff(change, reverse=True) for change in turn.changes)
+            return "".join(self._history.diff(change, reverse=True) for change in changes)
         except OSError as error:
             return f"The kept contents cannot be read: {error.strerror or error}"
 
@@ -133,8 +136,13 @@ class Changes(Dialog[None]):
         count = len(taken.turn.changes)
         text = f"Taken back: {count} file{'' if count == 1 else 's'}."
         text += " Taking back the topmost brings them again." if count else ""
-        left = [f"{self._short(path)}: {why}" for path, why in taken.left]
-        return "\n".join([text, *(f"Left as it is: {line}" for line in left)])
+        return "\n".join([text, *self._left(taken.left)])
+
+    def _left(self, left: Sequence[tuple[str, str]]) -> list[str]:
+        lines = [f"Left as it is: {self._short(path)}: {why}" for path, why in left[:NAMED_FILES]]
+        if len(left) > NAMED_FILES:
+            lines.append(f"and {len(left) - NAMED_FILES} more")
+        return lines
 
     def _line(self, turn: UndoTurn) -> str:
         names = [self._short(change.path) for change in turn.changes]
