@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     guard_streams()
     try:
         try:
-            arguments = build_parser().parse_args(argv)
+            arguments = _parsed(argv)
             return arguments.run(arguments)
         finally:
             sys.stdout.flush()
@@ -77,6 +77,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         print(f"minicpm5-mac: {_recorded(error)}", file=sys.stderr)
         return 1
+
+
+def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    """As parse_args, but a mistake shows the usage of the command that it was made in."""
+    parser = build_parser()
+    arguments, unknown = parser.parse_known_args(argv)
+    if unknown:
+        _innermost(parser, arguments).error(f"unrecognized arguments: {' '.join(unknown)}")
+    return arguments
+
+
+def _innermost(
+    parser: argparse.ArgumentParser, arguments: argparse.Namespace
+) -> argparse.ArgumentParser:
+    for action in parser._actions:  # argparse has no public way to look at a parser
+        if isinstance(action, argparse._SubParsersAction):
+            return _innermost(action.choices[getattr(arguments, action.dest)], arguments)
+    return parser
 
 
 def _recorded(error: Exception) -> str:

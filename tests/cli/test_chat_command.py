@@ -144,6 +144,26 @@ def test_a_reader_that_goes_away_ends_it_quietly(tiny_model):
     assert len(done.stdout) == 10
 
 
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [
+        ("chat --bogus", "minicpm5-mac chat "),
+        ("conversations export last --bogus", "minicpm5-mac conversations export "),
+        ("config show more", "minicpm5-mac config show "),
+    ],
+)
+def test_a_mistake_shows_the_usage_of_its_command(capsys, words, usage):
+    from minicpm5_mac.cli.main import main
+
+    with pytest.raises(SystemExit) as caught:
+        main(words.split())
+    assert caught.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"usage: {usage}")
+    assert "unrecognized arguments" in said
+    assert words.split()[-1] in said
+
+
 def test_faults_of_ours_are_logged_and_told_in_words(monkeypatch, capsys):
     from minicpm5_mac.cli import main as command
     from minicpm5_mac.locations import log_dir
