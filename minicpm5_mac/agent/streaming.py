@@ -24,8 +24,9 @@ def stream_reply(
     """The engine's events and the recorder's; the last one is always exactly one ReplyEnd.
 
     cancelled: set by whoever calls `engine.cancel`, which may come before the engine listens.
-    An engine that raises, or ends without a word, gives ReplyEnd("failed", "error"). When the
-    iterator is left early, the engine is stopped and what it still says is recorded.
+    An engine that raises, or ends without a word, gives ReplyEnd("failed", "error"); in a reply
+    that was cancelled before, ReplyEnd("cancelled"): whoever leaves cancels, then ends the engine.
+    When the iterator is left early, the engine is stopped and what it still says is recorded.
     """
     if cancelled.is_set():
         yield from _finish(recorder, ReplyEnd("cancelled", "cancelled"))
@@ -53,6 +54,8 @@ def stream_reply(
         raise
     if end is None:
         end = ReplyEnd("failed", "error", detail="The engine ended the reply without a word.")
+    if cancelled.is_set() and (end.finish, end.cause) == ("failed", "error"):
+        end = ReplyEnd("cancelled", "cancelled", end.usage, end.ids)
     yield from _finish(recorder, end)
 
 

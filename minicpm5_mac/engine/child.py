@@ -90,8 +90,10 @@ def main() -> None:
     """Serve one parent until it goes."""
     events_out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    # The parent handles Ctrl+C and ends us; a terminal sends it to the whole group.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The parent handles Ctrl+C and a closed terminal, and ends us, or its end of the pipe does; a
+    # terminal sends both to the whole group.
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(message)s"
     )

@@ -420,6 +420,20 @@ def test_an_engine_that_breaks_still_ends_the_reply(store: ConversationStore, sc
     assert said(session)[-1] == ("assistant", "b")
 
 
+@pytest.mark.parametrize("script", [raising, silent])
+def test_an_engine_that_is_ended_after_the_cancel_makes_no_failure_of_it(
+    store: ConversationStore, script, monkeypatch
+):
+    session, engine = session_of(store, script)
+    monkeypatch.setattr(engine, "cancel", lambda: None)  # it is gone before it can listen
+    for event in session.send("one"):
+        if event == Answer("half"):
+            session.cancel()
+    assert event == ReplyEnd("cancelled", "cancelled")
+    stored = session.messages()[-1]
+    assert (stored.content, stored.finish, stored.cause) == ("half", "cancelled", "cancelled")
+
+
 def test_an_engine_that_cannot_even_begin_ends_the_reply(store: ConversationStore):
     session, engine = session_of(store)  # no script: reply() raises
     *_, end = list(session.send("one"))
