@@ -97,7 +97,7 @@ class Calls:
         if skip:
             result = CallResult("cancelled", f"Not run: {skip}")
         elif earlier is not None:
-            result = CallResult("repeated", earlier.text, earlier.status)
+            result = CallResult("repeated", self._again(earlier.text), earlier.status)
         elif isinstance(made, CallRejected):
             result = CallResult("refused", self._instruction(made))
         else:
@@ -112,6 +112,11 @@ class Calls:
         )
         yield ToolFinished(number, name, result.outcome, result.text, seconds, result.status)
         yield MessageSaved(self._conversation, message, "tool", parent)
+
+    def _again(self, text: str) -> str:
+        """An earlier result, which may have been written when there was more room."""
+        too_long = self.room is not None and len(text.encode()) > self.room
+        return "[the same call as before: its result is above]" if too_long else text
 
     def _instruction(self, made: CallRejected) -> str:
         log.info("a call was refused: %r", made)
@@ -194,7 +199,7 @@ class Calls:
         policy = toolbox.policy
         if self.room is not None:
             policy = replace(policy, limits=_within(policy.limits, self.room))
-            place["page_bytes"] = min(PAGE_BYTES, self.room)
+            place["page_bytes"] = self._page_bytes
         if stamp is not None:
             place["expect"] = stamp
         output_name = f"output-{number}"
@@ -223,6 +228,10 @@ class Calls:
             self._earlier.clear()
         return result
 
+    @property
+    def _page_bytes(self) -> int:
+        return PAGE_BYTES if self.room is None else min(PAGE_BYTES, self.room)
+
     def _page(self, call: ToolCall) -> CallResult:
         """A page of output that was too long to be shown whole: a file of the app's own."""
         path = self._toolbox.outputs[call.arguments["path"]]
@@ -230,7 +239,10 @@ class Calls:
         try:
             with path.open("rb") as file:
                 text = read_page(
-                    file, arguments.get("start", 1), arguments.get("lines", PAGE_LINES)
+                    file,
+                    arguments.get("start", 1),
+                    arguments.get("lines", PAGE_LINES),
+                    self._page_bytes,
                 )
         except OSError:
             return CallResult("error", "Error: this output is no longer kept. Run the call again.")

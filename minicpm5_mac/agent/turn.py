@@ -40,6 +40,8 @@ from minicpm5_mac.events import (
 BYTES_PER_TOKEN = 3
 """Of program text and its output, on the low side: English has 3 to 4 a token."""
 LEAST_RESULT_BYTES = 1024
+RESERVED_TOKENS = 512
+"""For the words around results, and the reply to them: the engine starts none without room."""
 
 _LIMIT_WORDS: dict[TurnCause, str] = {
     "steps": "The turn was ended: it took {0.steps} replies without an answer.",
@@ -287,9 +289,11 @@ class Turn:
 def _room(usage: Usage, calls: int) -> int | None:
     """Bytes that one of so many results may have; None where the context is not known.
 
-    Half of what is left, so that there is room for the next replies.
+    Half of what is left, so that there is room for the next replies. However many tokens they
+    turn out to be, they fit: no byte is more than one, and columns of numbers come close to it.
     """
     if not usage.context_limit:
         return None
     left = max(0, usage.context_limit - usage.context_used)
-    return max(LEAST_RESULT_BYTES, left // 2 * BYTES_PER_TOKEN // calls)
+    usual, certain = left // 2 * BYTES_PER_TOKEN, left - RESERVED_TOKENS
+    return max(LEAST_RESULT_BYTES, min(usual, certain) // calls)

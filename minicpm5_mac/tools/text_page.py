@@ -26,8 +26,8 @@ def read_page(
 ) -> str:
     """Lines `start` (from 1) and following as text; a note in brackets where there are more.
 
-    A page has at least one line. One beyond LINE_BYTES is cut, with a note. CR LF is shown as
-    a line feed.
+    A page has at least one line. One beyond LINE_BYTES, or a whole page, is cut,
+    with a note. CR LF is shown as a line feed.
     """
     sample = file.read(SAMPLE_BYTES)
     if is_binary(sample):
@@ -41,7 +41,7 @@ def read_page(
     for number, line in enumerate(file, 1):
         if number < start or full:
             continue
-        text = _line(line, number)
+        text = _line(line, number, min(LINE_BYTES, most_bytes))
         size += len(text.encode())
         if len(shown) == lines or (shown and size > most_bytes):
             full = True
@@ -60,8 +60,8 @@ def read_page(
     return text + ("" if text.endswith("\n") else "\n") + note
 
 
-def _line(line: bytes, number: int) -> str:
-    if len(line) <= LINE_BYTES:
+def _line(line: bytes, number: int, most_bytes: int) -> str:
+    if len(line) <= most_bytes:
         return line.replace(b"\r\n", b"\n").decode(errors="replace")
-    cut = line[:LINE_BYTES].decode(errors="ignore")
+    cut = line[:most_bytes].decode(errors="ignore")
     return f"{cut} [line {number:,} has {len(line):,} bytes; {len(cut.encode()):,} shown]\n"

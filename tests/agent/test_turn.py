@@ -18,6 +18,7 @@ from minicpm5_mac.agent.settings import SessionSettings
 from minicpm5_mac.agent.toolbox import Toolbox, TurnLimits
 from minicpm5_mac.agent.turn import LEAST_RESULT_BYTES
 from minicpm5_mac.conversations.store import ConversationStore
+from minicpm5_mac.engine.engine import LEAST_REPLY
 from minicpm5_mac.events import (
     Answer,
     ApprovalWanted,
@@ -399,6 +400,47 @@ def test_where_the_context_has_little_left_results_are_shorter_and_still_paged(s
     assert "of 3,000; the next page: start=" in texts[0]
     assert "read_file with path output-2" in texts[1]
     assert "[matches 1-" in texts[2]
+
+
+def test_results_of_which_every_byte_is_a_token_still_leave_room_for_a_reply(start, workspace):
+    for number in range(400):
+        (workspace / f"{number:040}").touch()
+    (workspace / "one_line.txt").write_text("7" * 20_000)
+    context, used = 8192, 1500
+    script = []
+    for turn in (
+        [call("run_command", command="ls -l")],
+        [call("list_dir"), call("read_file", path="one_line.txt")],
+        [call("read_file", path="output-1")],
+    ):
+        usage = Usage(generated_tokens=5, context_used=used, context_limit=context)
+        script.append([*turn, ReplyEnd("complete", "stop", usage)])
+    session = start(*script, DONE, commands=True)
+    groups: list[list[str]] = [[]]
+    for event in session.send("go"):
+        if isinstance(event, ToolFinished):
+            assert event.outcome == "ok"
+            groups[-1].append(event.result)
+        elif isinstance(event, StepEnded):
+            groups.append([])
+    sizes = [sum(len(text.encode()) for text in group) for group in groups[1:]]
+    assert len(sizes) == 3
+    assert all(used + size + LEAST_REPLY <= context for size in sizes), sizes
+    assert all(size > 4000 for size in sizes), sizes
+
+
+def test_a_result_for_which_there_is_no_more_room_is_not_told_again(start, workspace):
+    (workspace / "long.txt").write_text("".join(f"line {n}\n" for n in range(1, 3001)))
+    read = call("read_file", path="long.txt")
+    script = [
+        [read, ReplyEnd("complete", "stop", Usage(context_used=used, context_limit=8192))]
+        for used in (1000, 6000)
+    ]
+    session = start(*script, DONE)
+    first, again = results(hear(session, session.send("go")))
+    assert first[0] == "ok"
+    assert len(first[1]) > 3000
+    assert again == ("repeated", "[the same call as before: its result is above]")
 
 
 # The user stops ---------------------------------------------------------------------------------
