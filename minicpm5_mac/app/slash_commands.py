@@ -21,7 +21,9 @@ class SlashCommand:
 
 COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("new", "Start a new conversation", "new_conversation"),
-    SlashCommand("resume", "Open, search, rename or delete conversations", "conversations"),
+    SlashCommand(
+        "resume", "Open, search, rename or delete conversations", "conversations", "[words]"
+    ),
     SlashCommand("rename", "Give this conversation a title", "rename", "[title]"),
     SlashCommand("regenerate", "Answer the last message again", "regenerate"),
     SlashCommand("edit", "Change an earlier message and send it as a branch", "edit_last"),

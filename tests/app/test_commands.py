@@ -84,6 +84,41 @@ async def test_rename_search_open_and_delete(options: AppOptions):
         await until(pilot, lambda: app.live.conversation is None)  # what is gone is not shown
 
 
+async def test_resume_searches_for_the_words_behind_it(options: AppOptions):
+    app = ChatApp(options)
+    async with app.run_test(size=SIZE) as pilot:
+        await say(pilot, QUESTION)
+        await command(pilot, "/resume nosuch")
+        await until(pilot, on_top(app, Conversations))
+        await until(pilot, lambda: "Nothing contains “nosuch”" in screen_text(app))
+        assert app.screen.query_one(Input).value == "nosuch"
+        await pilot.press("X")  # typed behind the words, not over them
+        assert app.screen.query_one(Input).value == "nosuchX"
+
+
+async def test_enter_on_a_bare_slash_runs_nothing(options: AppOptions):
+    app = ChatApp(options)
+    async with app.run_test(size=SIZE) as pilot:
+        await say(pilot, QUESTION)
+        conversation = app.live.conversation
+        await pilot.press("slash", "enter")
+        await pilot.pause(0.2)
+        assert app.chat.draft == "/"
+        assert app.live.conversation == conversation
+        await pilot.press("down", "down", "up", "enter")  # an arrow is a choice
+        await until(pilot, lambda: app.chat.draft == "/resume ")
+
+
+async def test_export_into_a_folder_says_so_at_once(options: AppOptions):
+    app = ChatApp(options)
+    Path("notes").mkdir()
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await say(pilot, QUESTION)
+        await command(pilot, "/export notes")
+        await until(pilot, lambda: "notes is a folder" in screen_text(app))
+        assert app.screen is app.chat
+
+
 async def test_export_asks_before_it_replaces_a_file(options: AppOptions):
     app = ChatApp(options)
     async with app.run_test(size=SIZE, notifications=True) as pilot:

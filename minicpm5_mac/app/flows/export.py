@@ -34,6 +34,8 @@ async def write(
         if not name:
             return None
         path = Path(name).expanduser()
+        if await asyncio.to_thread(path.is_dir):
+            raise Failure(f"{path} is a folder.", "Name a file in it.")
         if await asyncio.to_thread(path.exists):
             ways = [Way("k", "Keep the file"), Way("r", "Replace it")]
             text = f"{path} exists already."

@@ -23,9 +23,11 @@ class Wish:
     current_deleted: bool = False
 
 
-async def pick(app: App[Any], store: ConversationStore, current: str | None) -> Wish:
-    """Show the list until something is picked or it is closed."""
-    listed = Conversations(store, current)
+async def pick(
+    app: App[Any], store: ConversationStore, current: str | None, words: str = ""
+) -> Wish:
+    """Show the list until something is picked or it is closed. words: what it searches first."""
+    listed = Conversations(store, current, words)
     picked = await app.push_screen_wait(listed)
     gone = current in listed.deleted
     if picked is None:

@@ -191,10 +191,10 @@ class ChatScreen(ToolsScreen):
         await self._open(None)
 
     @work(group="open", exclusive=True)
-    async def action_conversations(self) -> None:
+    async def action_conversations(self, words: str = "") -> None:
         if not self.live.is_open:
             return
-        picked = await switching.pick(self.app, self.live.store, self.live.conversation)
+        picked = await switching.pick(self.app, self.live.store, self.live.conversation, words)
         if picked.export:
             await export.write(self.app, self.live.store, picked.export, "")
         elif picked.open or picked.current_deleted:

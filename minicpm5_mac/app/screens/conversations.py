@@ -58,8 +58,10 @@ class Conversations(Dialog[Picked]):
     Conversations OptionList { height: 1fr; margin: 1 0 0 0; scrollbar-size-vertical: 1; }
     """
 
-    def __init__(self, store: ConversationStore, current: str | None) -> None:
+    def __init__(self, store: ConversationStore, current: str | None, words: str = "") -> None:
+        """words: what is searched at first."""
         super().__init__()
+        self._words = words
         self._store = store
         self._current = current
         self._rows: list[Row] = []
@@ -67,7 +69,7 @@ class Conversations(Dialog[Picked]):
         self.deleted: set[str] = set()
 
     def content(self) -> ComposeResult:
-        yield Input(placeholder="Search titles and messages")
+        yield Input(self._words, placeholder="Search titles and messages", select_on_focus=False)
         options = OptionList()
         options.can_focus = False
         yield options

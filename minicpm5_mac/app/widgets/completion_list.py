@@ -45,6 +45,8 @@ class CompletionList(OptionList, can_focus=False):
         candidate: Candidate
 
     completion: Completion | None = None
+    stepped: bool = False
+    """Whether the user moved the highlight; before that it is on the first one by itself."""
 
     @property
     def offering(self) -> bool:
@@ -55,6 +57,7 @@ class CompletionList(OptionList, can_focus=False):
         if completion == self.completion:
             return
         self.completion = completion
+        self.stepped = False
         self.set_class(completion is not None, "-offering")
         self.clear_options()
         if completion is not None:
@@ -67,6 +70,7 @@ class CompletionList(OptionList, can_focus=False):
 
     def step(self, by: int) -> None:
         """Move the highlight, around the ends."""
+        self.stepped = True
         if self.option_count:
             self.highlighted = ((self.highlighted or 0) + by) % self.option_count
 

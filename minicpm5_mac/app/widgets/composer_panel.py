@@ -131,6 +131,8 @@ class ComposerPanel(Vertical):
                 offered.step(1)
             case "escape":
                 self._close_list()
+            case "enter" if self.composer.text.strip() == "/" and not offered.stepped:
+                pass  # no letter and no arrow has named a command yet
             case _:
                 self._take(offered.chosen(), submit=key == "enter")
         return True
