@@ -64,9 +64,12 @@ def thinking(text: str) -> int | None:
     """on is no limit (None), off is 0, a number is a budget in tokens."""
     if text in ("on", "off"):
         return None if text == "on" else 0
-    if text.isascii() and text.isdigit():
+    if text.isascii() and text.isdigit() and int(text) > 0:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not on, off or a number of tokens")
+    # The words of configuration.kinds.Thinking, without the quotes that a file needs.
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not on, off or a whole number of tokens, at least 1"
+    )
 
 
 def session_settings(
