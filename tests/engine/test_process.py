@@ -156,6 +156,18 @@ def test_a_process_without_a_sign_of_life_is_ended(running, monkeypatch):
     assert gone(pid)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_what_a_terminal_sends_to_all_is_the_parents_to_act_on(running, number):
+    sent = 0
+    for event in running.reply(request("capital", max_tokens=40)):
+        if isinstance(event, Reasoning | Answer):
+            os.kill(running.pid, number)
+            sent += 1
+    assert sent
+    assert isinstance(event, ReplyEnd)
+    assert event.cause != "error"
+
+
 def test_cancel_never_blocks_on_a_stopped_process(running):
     pid = running.pid
     os.kill(pid, signal.SIGSTOP)
