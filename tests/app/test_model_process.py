@@ -66,7 +66,7 @@ async def test_the_model_dies_in_a_reply_and_then_between_two(
         await pilot.press("ctrl+r")
         await idle(pilot)
         assert len(made) == 2
-        assert "The last reply broke off" in screen_text(app)
+        await until(pilot, lambda: "The last reply broke off" in screen_text(app))
         kill(made[-1])  # while nothing runs
         await until(pilot, lambda: app.model.stopped)
         await pilot.press("f5")
