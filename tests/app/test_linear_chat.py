@@ -76,13 +76,6 @@ def test_a_name_without_a_model_leaves_the_loaded_one_as_it_is(options: AppOptio
     assert said.count("is ready") == 1
 
 
-def test_a_name_without_a_model_leaves_the_loaded_one_as_it_is(options: AppOptions):
-    said = chat(options, "/model nosuch", QUESTION)
-    assert "There is no model 'nosuch'" in said
-    assert "Answer:\nParis.\nDone." in said
-    assert said.count("is ready") == 1
-
-
 def test_it_goes_on_where_it_was(options: AppOptions):
     chat(options, QUESTION)
     said = chat(options, "/resume", "/resume 1", "/regenerate")
