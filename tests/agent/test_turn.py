@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from heard import hear, of, results
 from scripted_engine import ScriptedEngine
 
 from minicpm5_mac.agent.announced_call import NUDGE
@@ -69,27 +70,6 @@ def start(store: ConversationStore, workspace: Path, sandbox: None) -> Start:
         return Session(ScriptedEngine(*scripts), store, None, settings, toolbox)
 
     return begin
-
-
-def hear(session: Session, events: Iterable[Event], *decisions: Decision) -> list[Event]:
-    """All events; what is asked is answered by `decisions` in turn."""
-    waiting = list(decisions)
-    heard = []
-    for event in events:
-        heard.append(event)
-        if isinstance(event, ApprovalWanted):
-            assert session.decide(event.id, waiting.pop(0))
-            assert not session.decide(event.id, Decision(True)), "a second word counts for nothing"
-    assert not waiting, "not everything was asked"
-    return heard
-
-
-def of(kind: type, heard: list[Event]) -> list:
-    return [event for event in heard if isinstance(event, kind)]
-
-
-def results(heard: list[Event]) -> list[tuple[str, str]]:
-    return [(event.outcome, event.result) for event in of(ToolFinished, heard)]
 
 
 def stored(session: Session) -> list[tuple[str, str]]:
