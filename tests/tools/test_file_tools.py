@@ -212,6 +212,24 @@ def test_a_read_only_file_keeps_its_content(call, workspace):
     assert path.read_text() == "old"
 
 
+def test_a_write_that_breaks_off_leaves_the_old_content_and_nothing_else(call, toolbox, workspace):
+    """A file-size limit breaks writing off in the middle, as a full disk does."""
+    path = workspace / "kept.txt"
+    path.write_text("old\n")
+    limits = replace(toolbox.policy.limits, file_bytes=4096)
+    toolbox.policy = replace(toolbox.policy, limits=limits)
+    assert call("read_file", path="kept.txt").outcome == "ok"
+    for result in (
+        call("write_file", path="kept.txt", content="new\n" * 5000),
+        call("edit_file", path="kept.txt", old="old", new="new " * 5000),
+        call("write_file", path="new.txt", content="new\n" * 5000),
+    ):
+        assert result.outcome == "error"
+        assert "Traceback" not in result.text
+    assert path.read_text() == "old\n"
+    assert [entry.name for entry in workspace.iterdir()] == ["kept.txt"]
+
+
 def test_a_folder_is_not_overwritten(call, workspace):
     (workspace / "folder").mkdir()
     assert "is a folder" in call("write_file", path="folder", content="x").text
