@@ -20,8 +20,8 @@ from minicpm5_mac.mcp_servers.definition import (
     Listed,
     Offer,
     offer,
-    shortened,
 )
+from minicpm5_mac.mcp_servers.reduced_schema import shortened
 from minicpm5_mac.mcp_servers.server import McpServer
 from minicpm5_mac.messages import Message, ToolCall
 from minicpm5_mac.model.prompt import load_prompt_encoder
